@@ -4,15 +4,338 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file taskyard/v1/admin_service.proto.
  */
 export const file_taskyard_v1_admin_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch90YXNreWFyZC92MS9hZG1pbl9zZXJ2aWNlLnByb3RvEgt0YXNreWFyZC52MSIyChBSdW5Eb2N0b3JSZXF1ZXN0Eg4KBmNoZWNrcxgBIAMoCRIOCgZyZXBhaXIYAiABKAgiUgoRUnVuRG9jdG9yUmVzcG9uc2USLAoIZmluZGluZ3MYASADKAsyGi50YXNreWFyZC52MS5Eb2N0b3JGaW5kaW5nEg8KB2hlYWx0aHkYAiABKAgilwEKDURvY3RvckZpbmRpbmcSDQoFY2hlY2sYASABKAkSLQoIc2V2ZXJpdHkYAiABKA4yGy50YXNreWFyZC52MS5Eb2N0b3JTZXZlcml0eRINCgVjb3VudBgDIAEoAxIWCg5yZXBhaXJlZF9jb3VudBgEIAEoAxIQCghleGFtcGxlcxgFIAMoCRIPCgdtZXNzYWdlGAYgASgJIk8KFkxpc3RRdWFyYW50aW5lc1JlcXVlc3QSDgoGcGFyZW50GAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJImAKF0xpc3RRdWFyYW50aW5lc1Jlc3BvbnNlEiwKC3F1YXJhbnRpbmVzGAEgAygLMhcudGFza3lhcmQudjEuUXVhcmFudGluZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkijwEKClF1YXJhbnRpbmUSDAoEbmFtZRgBIAEoCRIRCgl0YXNrX3R5cGUYAiABKAkSGQoRcnVubmVyX2xvc3NfY291bnQYAyABKAUSLwoLY3JlYXRlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDGV4YW1wbGVfdGFzaxgFIAEoCSIoChhSZWxlYXNlUXVhcmFudGluZVJlcXVlc3QSDAoEbmFtZRgBIAEoCSIbChlSZWxlYXNlUXVhcmFudGluZVJlc3BvbnNlIjkKF0dldFdlYmhvb2tTZWNyZXRSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCRIOCgZyb3RhdGUYAiABKAgiWwoYR2V0V2ViaG9va1NlY3JldFJlc3BvbnNlEg4KBnNlY3JldBgBIAEoCRIvCgtyb3RhdGVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAqhQEKDkRvY3RvclNldmVyaXR5Eh8KG0RPQ1RPUl9TRVZFUklUWV9VTlNQRUNJRklFRBAAEhoKFkRPQ1RPUl9TRVZFUklUWV9OT1RJQ0UQARIbChdET0NUT1JfU0VWRVJJVFlfV0FSTklORxACEhkKFURPQ1RPUl9TRVZFUklUWV9FUlJPUhADMv0CCgxBZG1pblNlcnZpY2USSgoJUnVuRG9jdG9yEh0udGFza3lhcmQudjEuUnVuRG9jdG9yUmVxdWVzdBoeLnRhc2t5YXJkLnYxLlJ1bkRvY3RvclJlc3BvbnNlElwKD0xpc3RRdWFyYW50aW5lcxIjLnRhc2t5YXJkLnYxLkxpc3RRdWFyYW50aW5lc1JlcXVlc3QaJC50YXNreWFyZC52MS5MaXN0UXVhcmFudGluZXNSZXNwb25zZRJiChFSZWxlYXNlUXVhcmFudGluZRIlLnRhc2t5YXJkLnYxLlJlbGVhc2VRdWFyYW50aW5lUmVxdWVzdBomLnRhc2t5YXJkLnYxLlJlbGVhc2VRdWFyYW50aW5lUmVzcG9uc2USXwoQR2V0V2ViaG9va1NlY3JldBIkLnRhc2t5YXJkLnYxLkdldFdlYmhvb2tTZWNyZXRSZXF1ZXN0GiUudGFza3lhcmQudjEuR2V0V2ViaG9va1NlY3JldFJlc3BvbnNlQjsKD2Rldi50YXNreWFyZC52MVABWiZ0YXNreWFyZC5kZXYvZ28vdGFza3lhcmQvdjE7dGFza3lhcmR2MWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("Ch90YXNreWFyZC92MS9hZG1pbl9zZXJ2aWNlLnByb3RvEgt0YXNreWFyZC52MSIYChZHZXRTeXN0ZW1TdGF0dXNSZXF1ZXN0IrcCChdHZXRTeXN0ZW1TdGF0dXNSZXNwb25zZRITCgtvcGVyYXRpb25hbBgBIAEoCBIQCghwcm9ibGVtcxgCIAMoCRItCghkYXRhYmFzZRgDIAEoCzIbLnRhc2t5YXJkLnYxLkRhdGFiYXNlU3RhdHVzEikKBmxlYWRlchgEIAEoCzIZLnRhc2t5YXJkLnYxLkxlYWRlclN0YXR1cxIsCghzdGFuZGJ5cxgFIAMoCzIaLnRhc2t5YXJkLnYxLlN0YW5kYnlTdGF0dXMSKwoHcnVubmVycxgGIAEoCzIaLnRhc2t5YXJkLnYxLlJ1bm5lclN1bW1hcnkSKAoFcXVldWUYByABKAsyGS50YXNreWFyZC52MS5RdWV1ZVN1bW1hcnkSFgoOdGFza2RiX3ZlcnNpb24YCCABKAkizwEKDkRhdGFiYXNlU3RhdHVzEikKBXN0YXRlGAEgASgOMhoudGFza3lhcmQudjEuRGF0YWJhc2VTdGF0ZRIPCgd2ZXJzaW9uGAIgASgJEhIKCnNpemVfYnl0ZXMYAyABKAMSHAoPZGlza19mcmVlX2J5dGVzGAQgASgDSACIAQESHQoVdXNlZF9jb25uZWN0aW9uX2NvdW50GAUgASgFEhwKFG1heF9jb25uZWN0aW9uX2NvdW50GAYgASgFQhIKEF9kaXNrX2ZyZWVfYnl0ZXMiOQoMTGVhZGVyU3RhdHVzEgwKBGhlbGQYASABKAgSDQoFbG9jYWwYAiABKAgSDAoEdGVybRgDIAEoAyJ8Cg1TdGFuZGJ5U3RhdHVzEgwKBG5hbWUYASABKAkSDQoFc3RhdGUYAiABKAkSEwoLc3luY2hyb25vdXMYAyABKAgSEQoJbGFnX2J5dGVzGAQgASgDEiYKA2xhZxgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKpAQoNUnVubmVyU3VtbWFyeRIVCg1oZWFsdGh5X2NvdW50GAEgASgFEhYKDmRyYWluaW5nX2NvdW50GAIgASgFEhIKCmRlYWRfY291bnQYAyABKAUSFQoNc3RvcHBlZF9jb3VudBgEIAEoBRIQCghjYXBhY2l0eRgFIAEoAxIVCg1ydW5uaW5nX2NvdW50GAYgASgDEhUKDWRlYWRfZXhhbXBsZXMYByADKAkibAoMUXVldWVTdW1tYXJ5EhUKDXdhaXRpbmdfY291bnQYASABKAMSLgoLb2xkZXN0X3dhaXQYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFQoNb2xkZXN0X3RlbmFudBgDIAEoCSIyChBSdW5Eb2N0b3JSZXF1ZXN0Eg4KBmNoZWNrcxgBIAMoCRIOCgZyZXBhaXIYAiABKAgiUgoRUnVuRG9jdG9yUmVzcG9uc2USLAoIZmluZGluZ3MYASADKAsyGi50YXNreWFyZC52MS5Eb2N0b3JGaW5kaW5nEg8KB2hlYWx0aHkYAiABKAgilwEKDURvY3RvckZpbmRpbmcSDQoFY2hlY2sYASABKAkSLQoIc2V2ZXJpdHkYAiABKA4yGy50YXNreWFyZC52MS5Eb2N0b3JTZXZlcml0eRINCgVjb3VudBgDIAEoAxIWCg5yZXBhaXJlZF9jb3VudBgEIAEoAxIQCghleGFtcGxlcxgFIAMoCRIPCgdtZXNzYWdlGAYgASgJIk8KFkxpc3RRdWFyYW50aW5lc1JlcXVlc3QSDgoGcGFyZW50GAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJImAKF0xpc3RRdWFyYW50aW5lc1Jlc3BvbnNlEiwKC3F1YXJhbnRpbmVzGAEgAygLMhcudGFza3lhcmQudjEuUXVhcmFudGluZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkijwEKClF1YXJhbnRpbmUSDAoEbmFtZRgBIAEoCRIRCgl0YXNrX3R5cGUYAiABKAkSGQoRcnVubmVyX2xvc3NfY291bnQYAyABKAUSLwoLY3JlYXRlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDGV4YW1wbGVfdGFzaxgFIAEoCSIoChhSZWxlYXNlUXVhcmFudGluZVJlcXVlc3QSDAoEbmFtZRgBIAEoCSIbChlSZWxlYXNlUXVhcmFudGluZVJlc3BvbnNlIjkKF0dldFdlYmhvb2tTZWNyZXRSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCRIOCgZyb3RhdGUYAiABKAgiWwoYR2V0V2ViaG9va1NlY3JldFJlc3BvbnNlEg4KBnNlY3JldBgBIAEoCRIvCgtyb3RhdGVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiVQocTGlzdFdlYmhvb2tEZWxpdmVyaWVzUmVxdWVzdBIOCgZwYXJlbnQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkiagodTGlzdFdlYmhvb2tEZWxpdmVyaWVzUmVzcG9uc2USMAoKZGVsaXZlcmllcxgBIAMoCzIcLnRhc2t5YXJkLnYxLldlYmhvb2tEZWxpdmVyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkivwEKD1dlYmhvb2tEZWxpdmVyeRIMCgR0YXNrGAEgASgJEgsKA3VybBgCIAEoCRIVCg1hdHRlbXB0X2NvdW50GAMgASgFEhIKCmxhc3RfZXJyb3IYBCABKAkSLwoLY3JlYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjUKEW5leHRfYXR0ZW1wdF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCqoAQoNRGF0YWJhc2VTdGF0ZRIeChpEQVRBQkFTRV9TVEFURV9VTlNQRUNJRklFRBAAEhsKF0RBVEFCQVNFX1NUQVRFX1dSSVRBQkxFEAESHAoYREFUQUJBU0VfU1RBVEVfUkVBRF9PTkxZEAISHAoYREFUQUJBU0VfU1RBVEVfRElTS19GVUxMEAMSHgoaREFUQUJBU0VfU1RBVEVfVU5SRUFDSEFCTEUQBCqFAQoORG9jdG9yU2V2ZXJpdHkSHwobRE9DVE9SX1NFVkVSSVRZX1VOU1BFQ0lGSUVEEAASGgoWRE9DVE9SX1NFVkVSSVRZX05PVElDRRABEhsKF0RPQ1RPUl9TRVZFUklUWV9XQVJOSU5HEAISGQoVRE9DVE9SX1NFVkVSSVRZX0VSUk9SEAMyywQKDEFkbWluU2VydmljZRJcCg9HZXRTeXN0ZW1TdGF0dXMSIy50YXNreWFyZC52MS5HZXRTeXN0ZW1TdGF0dXNSZXF1ZXN0GiQudGFza3lhcmQudjEuR2V0U3lzdGVtU3RhdHVzUmVzcG9uc2USSgoJUnVuRG9jdG9yEh0udGFza3lhcmQudjEuUnVuRG9jdG9yUmVxdWVzdBoeLnRhc2t5YXJkLnYxLlJ1bkRvY3RvclJlc3BvbnNlElwKD0xpc3RRdWFyYW50aW5lcxIjLnRhc2t5YXJkLnYxLkxpc3RRdWFyYW50aW5lc1JlcXVlc3QaJC50YXNreWFyZC52MS5MaXN0UXVhcmFudGluZXNSZXNwb25zZRJiChFSZWxlYXNlUXVhcmFudGluZRIlLnRhc2t5YXJkLnYxLlJlbGVhc2VRdWFyYW50aW5lUmVxdWVzdBomLnRhc2t5YXJkLnYxLlJlbGVhc2VRdWFyYW50aW5lUmVzcG9uc2USXwoQR2V0V2ViaG9va1NlY3JldBIkLnRhc2t5YXJkLnYxLkdldFdlYmhvb2tTZWNyZXRSZXF1ZXN0GiUudGFza3lhcmQudjEuR2V0V2ViaG9va1NlY3JldFJlc3BvbnNlEm4KFUxpc3RXZWJob29rRGVsaXZlcmllcxIpLnRhc2t5YXJkLnYxLkxpc3RXZWJob29rRGVsaXZlcmllc1JlcXVlc3QaKi50YXNreWFyZC52MS5MaXN0V2ViaG9va0RlbGl2ZXJpZXNSZXNwb25zZUI7Cg9kZXYudGFza3lhcmQudjFQAVomdGFza3lhcmQuZGV2L2dvL3Rhc2t5YXJkL3YxO3Rhc2t5YXJkdjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+
+/**
+ * Request of GetSystemStatus.
+ *
+ * @generated from message taskyard.v1.GetSystemStatusRequest
+ */
+export type GetSystemStatusRequest = Message<"taskyard.v1.GetSystemStatusRequest"> & {
+};
+
+/**
+ * Describes the message taskyard.v1.GetSystemStatusRequest.
+ * Use `create(GetSystemStatusRequestSchema)` to create a new message.
+ */
+export const GetSystemStatusRequestSchema: GenMessage<GetSystemStatusRequest> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_admin_service, 0);
+
+/**
+ * Response of GetSystemStatus.
+ *
+ * @generated from message taskyard.v1.GetSystemStatusResponse
+ */
+export type GetSystemStatusResponse = Message<"taskyard.v1.GetSystemStatusResponse"> & {
+  /**
+   * Tasks can be created, claimed and run now.  False if `problems` is not empty.
+   *
+   * @generated from field: bool operational = 1;
+   */
+  operational: boolean;
+
+  /**
+   * What keeps work from proceeding, one sentence each, with its remedy.
+   *
+   * @generated from field: repeated string problems = 2;
+   */
+  problems: string[];
+
+  /**
+   * The database.
+   *
+   * @generated from field: taskyard.v1.DatabaseStatus database = 3;
+   */
+  database?: DatabaseStatus | undefined;
+
+  /**
+   * The replica that runs housekeeping.
+   *
+   * @generated from field: taskyard.v1.LeaderStatus leader = 4;
+   */
+  leader?: LeaderStatus | undefined;
+
+  /**
+   * Standbys that are connected to the database.
+   *
+   * @generated from field: repeated taskyard.v1.StandbyStatus standbys = 5;
+   */
+  standbys: StandbyStatus[];
+
+  /**
+   * Runners by state.
+   *
+   * @generated from field: taskyard.v1.RunnerSummary runners = 6;
+   */
+  runners?: RunnerSummary | undefined;
+
+  /**
+   * Tasks that wait for a runner.
+   *
+   * @generated from field: taskyard.v1.QueueSummary queue = 7;
+   */
+  queue?: QueueSummary | undefined;
+
+  /**
+   * Version of the taskdb that answered.
+   *
+   * @generated from field: string taskdb_version = 8;
+   */
+  taskdbVersion: string;
+};
+
+/**
+ * Describes the message taskyard.v1.GetSystemStatusResponse.
+ * Use `create(GetSystemStatusResponseSchema)` to create a new message.
+ */
+export const GetSystemStatusResponseSchema: GenMessage<GetSystemStatusResponse> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_admin_service, 1);
+
+/**
+ * The database as one taskdb sees it.
+ *
+ * @generated from message taskyard.v1.DatabaseStatus
+ */
+export type DatabaseStatus = Message<"taskyard.v1.DatabaseStatus"> & {
+  /**
+   * State.
+   *
+   * @generated from field: taskyard.v1.DatabaseState state = 1;
+   */
+  state: DatabaseState;
+
+  /**
+   * Version of PostgreSQL.
+   *
+   * @generated from field: string version = 2;
+   */
+  version: string;
+
+  /**
+   * Size of the database in bytes.
+   *
+   * @generated from field: int64 size_bytes = 3;
+   */
+  sizeBytes: bigint;
+
+  /**
+   * Bytes that are free on its disk; unset if the server is on another machine or hides its directory.
+   *
+   * @generated from field: optional int64 disk_free_bytes = 4;
+   */
+  diskFreeBytes?: bigint | undefined;
+
+  /**
+   * Connections of this taskdb in use.
+   *
+   * @generated from field: int32 used_connection_count = 5;
+   */
+  usedConnectionCount: number;
+
+  /**
+   * Connections that this taskdb may have.
+   *
+   * @generated from field: int32 max_connection_count = 6;
+   */
+  maxConnectionCount: number;
+};
+
+/**
+ * Describes the message taskyard.v1.DatabaseStatus.
+ * Use `create(DatabaseStatusSchema)` to create a new message.
+ */
+export const DatabaseStatusSchema: GenMessage<DatabaseStatus> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_admin_service, 2);
+
+/**
+ * The replica of taskdb that runs housekeeping.
+ *
+ * @generated from message taskyard.v1.LeaderStatus
+ */
+export type LeaderStatus = Message<"taskyard.v1.LeaderStatus"> & {
+  /**
+   * A replica holds the leadership.
+   *
+   * @generated from field: bool held = 1;
+   */
+  held: boolean;
+
+  /**
+   * The replica that answered holds it.
+   *
+   * @generated from field: bool local = 2;
+   */
+  local: boolean;
+
+  /**
+   * Grows with every term.
+   *
+   * @generated from field: int64 term = 3;
+   */
+  term: bigint;
+};
+
+/**
+ * Describes the message taskyard.v1.LeaderStatus.
+ * Use `create(LeaderStatusSchema)` to create a new message.
+ */
+export const LeaderStatusSchema: GenMessage<LeaderStatus> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_admin_service, 3);
+
+/**
+ * A standby of the database.
+ *
+ * @generated from message taskyard.v1.StandbyStatus
+ */
+export type StandbyStatus = Message<"taskyard.v1.StandbyStatus"> & {
+  /**
+   * Its application_name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * state of pg_stat_replication, like "streaming".
+   *
+   * @generated from field: string state = 2;
+   */
+  state: string;
+
+  /**
+   * Commits wait for it.
+   *
+   * @generated from field: bool synchronous = 3;
+   */
+  synchronous: boolean;
+
+  /**
+   * Bytes of WAL that it has not replayed.
+   *
+   * @generated from field: int64 lag_bytes = 4;
+   */
+  lagBytes: bigint;
+
+  /**
+   * Age of what it has replayed last, as PostgreSQL reports it.
+   *
+   * @generated from field: google.protobuf.Duration lag = 5;
+   */
+  lag?: Duration | undefined;
+};
+
+/**
+ * Describes the message taskyard.v1.StandbyStatus.
+ * Use `create(StandbyStatusSchema)` to create a new message.
+ */
+export const StandbyStatusSchema: GenMessage<StandbyStatus> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_admin_service, 4);
+
+/**
+ * Runners that are not deleted, by state.
+ *
+ * @generated from message taskyard.v1.RunnerSummary
+ */
+export type RunnerSummary = Message<"taskyard.v1.RunnerSummary"> & {
+  /**
+   * They accept work.
+   *
+   * @generated from field: int32 healthy_count = 1;
+   */
+  healthyCount: number;
+
+  /**
+   * They finish their work.
+   *
+   * @generated from field: int32 draining_count = 2;
+   */
+  drainingCount: number;
+
+  /**
+   * Their session has expired.
+   *
+   * @generated from field: int32 dead_count = 3;
+   */
+  deadCount: number;
+
+  /**
+   * They ended by themselves.
+   *
+   * @generated from field: int32 stopped_count = 4;
+   */
+  stoppedCount: number;
+
+  /**
+   * Tasks that the healthy runners can run at the same time.
+   *
+   * @generated from field: int64 capacity = 5;
+   */
+  capacity: bigint;
+
+  /**
+   * Tasks that hold a lease.
+   *
+   * @generated from field: int64 running_count = 6;
+   */
+  runningCount: bigint;
+
+  /**
+   * runners/{runner} of up to 10 dead ones.
+   *
+   * @generated from field: repeated string dead_examples = 7;
+   */
+  deadExamples: string[];
+};
+
+/**
+ * Describes the message taskyard.v1.RunnerSummary.
+ * Use `create(RunnerSummarySchema)` to create a new message.
+ */
+export const RunnerSummarySchema: GenMessage<RunnerSummary> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_admin_service, 5);
+
+/**
+ * Tasks that are ready to be claimed, of all tenants.
+ *
+ * @generated from message taskyard.v1.QueueSummary
+ */
+export type QueueSummary = Message<"taskyard.v1.QueueSummary"> & {
+  /**
+   * How many; counted up to 1,000 for each lane.
+   *
+   * @generated from field: int64 waiting_count = 1;
+   */
+  waitingCount: bigint;
+
+  /**
+   * How long the oldest has waited.
+   *
+   * @generated from field: google.protobuf.Duration oldest_wait = 2;
+   */
+  oldestWait?: Duration | undefined;
+
+  /**
+   * tenants/{tenant} of the oldest.
+   *
+   * @generated from field: string oldest_tenant = 3;
+   */
+  oldestTenant: string;
+};
+
+/**
+ * Describes the message taskyard.v1.QueueSummary.
+ * Use `create(QueueSummarySchema)` to create a new message.
+ */
+export const QueueSummarySchema: GenMessage<QueueSummary> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_admin_service, 6);
 
 /**
  * Request of RunDoctor.
@@ -41,7 +364,7 @@ export type RunDoctorRequest = Message<"taskyard.v1.RunDoctorRequest"> & {
  * Use `create(RunDoctorRequestSchema)` to create a new message.
  */
 export const RunDoctorRequestSchema: GenMessage<RunDoctorRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_admin_service, 0);
+  messageDesc(file_taskyard_v1_admin_service, 7);
 
 /**
  * Response of RunDoctor.
@@ -69,7 +392,7 @@ export type RunDoctorResponse = Message<"taskyard.v1.RunDoctorResponse"> & {
  * Use `create(RunDoctorResponseSchema)` to create a new message.
  */
 export const RunDoctorResponseSchema: GenMessage<RunDoctorResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_admin_service, 1);
+  messageDesc(file_taskyard_v1_admin_service, 8);
 
 /**
  * What one check found.
@@ -125,7 +448,7 @@ export type DoctorFinding = Message<"taskyard.v1.DoctorFinding"> & {
  * Use `create(DoctorFindingSchema)` to create a new message.
  */
 export const DoctorFindingSchema: GenMessage<DoctorFinding> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_admin_service, 2);
+  messageDesc(file_taskyard_v1_admin_service, 9);
 
 /**
  * Request of ListQuarantines.
@@ -160,7 +483,7 @@ export type ListQuarantinesRequest = Message<"taskyard.v1.ListQuarantinesRequest
  * Use `create(ListQuarantinesRequestSchema)` to create a new message.
  */
 export const ListQuarantinesRequestSchema: GenMessage<ListQuarantinesRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_admin_service, 3);
+  messageDesc(file_taskyard_v1_admin_service, 10);
 
 /**
  * Response of ListQuarantines.
@@ -188,7 +511,7 @@ export type ListQuarantinesResponse = Message<"taskyard.v1.ListQuarantinesRespon
  * Use `create(ListQuarantinesResponseSchema)` to create a new message.
  */
 export const ListQuarantinesResponseSchema: GenMessage<ListQuarantinesResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_admin_service, 4);
+  messageDesc(file_taskyard_v1_admin_service, 11);
 
 /**
  * A quarantined spec.
@@ -237,7 +560,7 @@ export type Quarantine = Message<"taskyard.v1.Quarantine"> & {
  * Use `create(QuarantineSchema)` to create a new message.
  */
 export const QuarantineSchema: GenMessage<Quarantine> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_admin_service, 5);
+  messageDesc(file_taskyard_v1_admin_service, 12);
 
 /**
  * Request of ReleaseQuarantine.
@@ -258,7 +581,7 @@ export type ReleaseQuarantineRequest = Message<"taskyard.v1.ReleaseQuarantineReq
  * Use `create(ReleaseQuarantineRequestSchema)` to create a new message.
  */
 export const ReleaseQuarantineRequestSchema: GenMessage<ReleaseQuarantineRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_admin_service, 6);
+  messageDesc(file_taskyard_v1_admin_service, 13);
 
 /**
  * Response of ReleaseQuarantine.
@@ -273,7 +596,7 @@ export type ReleaseQuarantineResponse = Message<"taskyard.v1.ReleaseQuarantineRe
  * Use `create(ReleaseQuarantineResponseSchema)` to create a new message.
  */
 export const ReleaseQuarantineResponseSchema: GenMessage<ReleaseQuarantineResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_admin_service, 7);
+  messageDesc(file_taskyard_v1_admin_service, 14);
 
 /**
  * Request of GetWebhookSecret.
@@ -301,7 +624,7 @@ export type GetWebhookSecretRequest = Message<"taskyard.v1.GetWebhookSecretReque
  * Use `create(GetWebhookSecretRequestSchema)` to create a new message.
  */
 export const GetWebhookSecretRequestSchema: GenMessage<GetWebhookSecretRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_admin_service, 8);
+  messageDesc(file_taskyard_v1_admin_service, 15);
 
 /**
  * Response of GetWebhookSecret.
@@ -329,7 +652,174 @@ export type GetWebhookSecretResponse = Message<"taskyard.v1.GetWebhookSecretResp
  * Use `create(GetWebhookSecretResponseSchema)` to create a new message.
  */
 export const GetWebhookSecretResponseSchema: GenMessage<GetWebhookSecretResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_admin_service, 9);
+  messageDesc(file_taskyard_v1_admin_service, 16);
+
+/**
+ * Request of ListWebhookDeliveries.
+ *
+ * @generated from message taskyard.v1.ListWebhookDeliveriesRequest
+ */
+export type ListWebhookDeliveriesRequest = Message<"taskyard.v1.ListWebhookDeliveriesRequest"> & {
+  /**
+   * tenants/{tenant} or tenants/-
+   *
+   * @generated from field: string parent = 1;
+   */
+  parent: string;
+
+  /**
+   * As in TaskService.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * From the previous response.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message taskyard.v1.ListWebhookDeliveriesRequest.
+ * Use `create(ListWebhookDeliveriesRequestSchema)` to create a new message.
+ */
+export const ListWebhookDeliveriesRequestSchema: GenMessage<ListWebhookDeliveriesRequest> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_admin_service, 17);
+
+/**
+ * Response of ListWebhookDeliveries.
+ *
+ * @generated from message taskyard.v1.ListWebhookDeliveriesResponse
+ */
+export type ListWebhookDeliveriesResponse = Message<"taskyard.v1.ListWebhookDeliveriesResponse"> & {
+  /**
+   * One page.
+   *
+   * @generated from field: repeated taskyard.v1.WebhookDelivery deliveries = 1;
+   */
+  deliveries: WebhookDelivery[];
+
+  /**
+   * Empty at the end.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message taskyard.v1.ListWebhookDeliveriesResponse.
+ * Use `create(ListWebhookDeliveriesResponseSchema)` to create a new message.
+ */
+export const ListWebhookDeliveriesResponseSchema: GenMessage<ListWebhookDeliveriesResponse> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_admin_service, 18);
+
+/**
+ * A webhook call that is not delivered yet.
+ *
+ * @generated from message taskyard.v1.WebhookDelivery
+ */
+export type WebhookDelivery = Message<"taskyard.v1.WebhookDelivery"> & {
+  /**
+   * tenants/{tenant}/tasks/{task}
+   *
+   * @generated from field: string task = 1;
+   */
+  task: string;
+
+  /**
+   * spec.callback.url of the task.
+   *
+   * @generated from field: string url = 2;
+   */
+  url: string;
+
+  /**
+   * Failed attempts so far.
+   *
+   * @generated from field: int32 attempt_count = 3;
+   */
+  attemptCount: number;
+
+  /**
+   * Why the last attempt failed.
+   *
+   * @generated from field: string last_error = 4;
+   */
+  lastError: string;
+
+  /**
+   * When the task ended.
+   *
+   * @generated from field: google.protobuf.Timestamp create_time = 5;
+   */
+  createTime?: Timestamp | undefined;
+
+  /**
+   * When it is tried next.
+   *
+   * @generated from field: google.protobuf.Timestamp next_attempt_time = 6;
+   */
+  nextAttemptTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message taskyard.v1.WebhookDelivery.
+ * Use `create(WebhookDeliverySchema)` to create a new message.
+ */
+export const WebhookDeliverySchema: GenMessage<WebhookDelivery> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_admin_service, 19);
+
+/**
+ * State of the database.
+ *
+ * @generated from enum taskyard.v1.DatabaseState
+ */
+export enum DatabaseState {
+  /**
+   * Unknown.
+   *
+   * @generated from enum value: DATABASE_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It accepts writes.
+   *
+   * @generated from enum value: DATABASE_STATE_WRITABLE = 1;
+   */
+  WRITABLE = 1,
+
+  /**
+   * It rejects writes: a standby, or a default_transaction_read_only.
+   *
+   * @generated from enum value: DATABASE_STATE_READ_ONLY = 2;
+   */
+  READ_ONLY = 2,
+
+  /**
+   * Its disk is full.
+   *
+   * @generated from enum value: DATABASE_STATE_DISK_FULL = 3;
+   */
+  DISK_FULL = 3,
+
+  /**
+   * It does not answer in time.
+   *
+   * @generated from enum value: DATABASE_STATE_UNREACHABLE = 4;
+   */
+  UNREACHABLE = 4,
+}
+
+/**
+ * Describes the enum taskyard.v1.DatabaseState.
+ */
+export const DatabaseStateSchema: GenEnum<DatabaseState> = /*@__PURE__*/
+  enumDesc(file_taskyard_v1_admin_service, 0);
 
 /**
  * Severity of a finding.
@@ -370,7 +860,7 @@ export enum DoctorSeverity {
  * Describes the enum taskyard.v1.DoctorSeverity.
  */
 export const DoctorSeveritySchema: GenEnum<DoctorSeverity> = /*@__PURE__*/
-  enumDesc(file_taskyard_v1_admin_service, 0);
+  enumDesc(file_taskyard_v1_admin_service, 1);
 
 /**
  * Health of the data.  Administrators only.  Served by taskdb.
@@ -378,6 +868,19 @@ export const DoctorSeveritySchema: GenEnum<DoctorSeverity> = /*@__PURE__*/
  * @generated from service taskyard.v1.AdminService
  */
 export const AdminService: GenService<{
+  /**
+   * Returns whether work can proceed, and what it depends on: runners, database, disk, leader,
+   * replication, and the age of the oldest waiting task.  While the database is away it fails
+   * like every call, with UNAVAILABLE.  Safe to repeat.
+   * Errors: none.
+   *
+   * @generated from rpc taskyard.v1.AdminService.GetSystemStatus
+   */
+  getSystemStatus: {
+    methodKind: "unary";
+    input: typeof GetSystemStatusRequestSchema;
+    output: typeof GetSystemStatusResponseSchema;
+  },
   /**
    * Recomputes the invariants, and repairs what can safely be repaired when asked to.  May take
    * as long as the jobs and webhooks that it has run and sent.  Safe to repeat.
@@ -424,6 +927,18 @@ export const AdminService: GenService<{
     methodKind: "unary";
     input: typeof GetWebhookSecretRequestSchema;
     output: typeof GetWebhookSecretResponseSchema;
+  },
+  /**
+   * Lists the webhook calls that are not delivered yet, oldest first.  A delivered call is
+   * removed; one that was given up is an audit event (webhook.given_up).  Also for a tenant's keys.
+   * Errors: NOT_FOUND; INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
+   *
+   * @generated from rpc taskyard.v1.AdminService.ListWebhookDeliveries
+   */
+  listWebhookDeliveries: {
+    methodKind: "unary";
+    input: typeof ListWebhookDeliveriesRequestSchema;
+    output: typeof ListWebhookDeliveriesResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_taskyard_v1_admin_service, 0);

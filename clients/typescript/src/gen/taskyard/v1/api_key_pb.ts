@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file taskyard/v1/api_key.proto.
  */
 export const file_taskyard_v1_api_key: GenFile = /*@__PURE__*/
-  fileDesc("Chl0YXNreWFyZC92MS9hcGlfa2V5LnByb3RvEgt0YXNreWFyZC52MSK7AgoGQXBpS2V5EgwKBG5hbWUYASABKAkSKAoEa2luZBgCIAEoDjIaLnRhc2t5YXJkLnYxLlByaW5jaXBhbEtpbmQSDgoGdGVuYW50GAMgASgJEhEKCXJlYWRfb25seRgEIAEoCBIuCgxydW5uZXJfc2NvcGUYBSABKAsyGC50YXNreWFyZC52MS5SdW5uZXJTY29wZRITCgtkZXNjcmlwdGlvbhgGIAEoCRIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3Jldm9rZV90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKWAQoLUnVubmVyU2NvcGUSEQoJcnVubmVyX2lkGAEgASgJEg8KB3RlbmFudHMYAiADKAkSNAoGbGFiZWxzGAMgAygLMiQudGFza3lhcmQudjEuUnVubmVyU2NvcGUuTGFiZWxzRW50cnkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASqdAQoNUHJpbmNpcGFsS2luZBIeChpQUklOQ0lQQUxfS0lORF9VTlNQRUNJRklFRBAAEhkKFVBSSU5DSVBBTF9LSU5EX1RFTkFOVBABEhgKFFBSSU5DSVBBTF9LSU5EX0FETUlOEAISHAoYUFJJTkNJUEFMX0tJTkRfU0NIRURVTEVSEAMSGQoVUFJJTkNJUEFMX0tJTkRfUlVOTkVSEARCOwoPZGV2LnRhc2t5YXJkLnYxUAFaJnRhc2t5YXJkLmRldi9nby90YXNreWFyZC92MTt0YXNreWFyZHYxYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("Chl0YXNreWFyZC92MS9hcGlfa2V5LnByb3RvEgt0YXNreWFyZC52MSLLAgoGQXBpS2V5EgwKBG5hbWUYASABKAkSKAoEa2luZBgCIAEoDjIaLnRhc2t5YXJkLnYxLlByaW5jaXBhbEtpbmQSDgoGdGVuYW50GAMgASgJEhEKCXJlYWRfb25seRgEIAEoCBIuCgxydW5uZXJfc2NvcGUYBSABKAsyGC50YXNreWFyZC52MS5SdW5uZXJTY29wZRITCgtkZXNjcmlwdGlvbhgGIAEoCRIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3Jldm9rZV90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZwYXJlbnQYCiABKAkilgEKC1J1bm5lclNjb3BlEhEKCXJ1bm5lcl9pZBgBIAEoCRIPCgd0ZW5hbnRzGAIgAygJEjQKBmxhYmVscxgDIAMoCzIkLnRhc2t5YXJkLnYxLlJ1bm5lclNjb3BlLkxhYmVsc0VudHJ5Gi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEqnQEKDVByaW5jaXBhbEtpbmQSHgoaUFJJTkNJUEFMX0tJTkRfVU5TUEVDSUZJRUQQABIZChVQUklOQ0lQQUxfS0lORF9URU5BTlQQARIYChRQUklOQ0lQQUxfS0lORF9BRE1JThACEhwKGFBSSU5DSVBBTF9LSU5EX1NDSEVEVUxFUhADEhkKFVBSSU5DSVBBTF9LSU5EX1JVTk5FUhAEQjsKD2Rldi50YXNreWFyZC52MVABWiZ0YXNreWFyZC5kZXYvZ28vdGFza3lhcmQvdjE7dGFza3lhcmR2MWIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * A credential.  The secret is shown once, when the key is made, and stored hashed.
@@ -70,7 +70,8 @@ export type ApiKey = Message<"taskyard.v1.ApiKey"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * Not valid from then on.  Unset: never ends.
+   * Not valid from then on.  Unset: never ends.  A key that expires makes none that expires
+   * later or never.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 8;
    */
@@ -82,6 +83,14 @@ export type ApiKey = Message<"taskyard.v1.ApiKey"> & {
    * @generated from field: google.protobuf.Timestamp revoke_time = 9;
    */
   revokeTime?: Timestamp | undefined;
+
+  /**
+   * For a key that a sign-in code was exchanged for: apiKeys/{api_key} of the key that made
+   * the code, which ends this one when it is revoked.
+   *
+   * @generated from field: string parent = 10;
+   */
+  parent: string;
 };
 
 /**

@@ -4,6 +4,8 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { ApiKey } from "./api_key_pb.js";
 import { file_taskyard_v1_api_key } from "./api_key_pb.js";
 import type { Message } from "@bufbuild/protobuf";
@@ -12,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file taskyard/v1/api_key_service.proto.
  */
 export const file_taskyard_v1_api_key_service: GenFile = /*@__PURE__*/
-  fileDesc("CiF0YXNreWFyZC92MS9hcGlfa2V5X3NlcnZpY2UucHJvdG8SC3Rhc2t5YXJkLnYxIk8KE0NyZWF0ZUFwaUtleVJlcXVlc3QSEgoKYXBpX2tleV9pZBgBIAEoCRIkCgdhcGlfa2V5GAIgASgLMhMudGFza3lhcmQudjEuQXBpS2V5IkwKFENyZWF0ZUFwaUtleVJlc3BvbnNlEiQKB2FwaV9rZXkYASABKAsyEy50YXNreWFyZC52MS5BcGlLZXkSDgoGc2VjcmV0GAIgASgJIjsKEkxpc3RBcGlLZXlzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJVChNMaXN0QXBpS2V5c1Jlc3BvbnNlEiUKCGFwaV9rZXlzGAEgAygLMhMudGFza3lhcmQudjEuQXBpS2V5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIjChNSZXZva2VBcGlLZXlSZXF1ZXN0EgwKBG5hbWUYASABKAkiPAoUUmV2b2tlQXBpS2V5UmVzcG9uc2USJAoHYXBpX2tleRgBIAEoCzITLnRhc2t5YXJkLnYxLkFwaUtleTKLAgoNQXBpS2V5U2VydmljZRJTCgxDcmVhdGVBcGlLZXkSIC50YXNreWFyZC52MS5DcmVhdGVBcGlLZXlSZXF1ZXN0GiEudGFza3lhcmQudjEuQ3JlYXRlQXBpS2V5UmVzcG9uc2USUAoLTGlzdEFwaUtleXMSHy50YXNreWFyZC52MS5MaXN0QXBpS2V5c1JlcXVlc3QaIC50YXNreWFyZC52MS5MaXN0QXBpS2V5c1Jlc3BvbnNlElMKDFJldm9rZUFwaUtleRIgLnRhc2t5YXJkLnYxLlJldm9rZUFwaUtleVJlcXVlc3QaIS50YXNreWFyZC52MS5SZXZva2VBcGlLZXlSZXNwb25zZUI7Cg9kZXYudGFza3lhcmQudjFQAVomdGFza3lhcmQuZGV2L2dvL3Rhc2t5YXJkL3YxO3Rhc2t5YXJkdjFiBnByb3RvMw", [file_taskyard_v1_api_key]);
+  fileDesc("CiF0YXNreWFyZC92MS9hcGlfa2V5X3NlcnZpY2UucHJvdG8SC3Rhc2t5YXJkLnYxIk8KE0NyZWF0ZUFwaUtleVJlcXVlc3QSEgoKYXBpX2tleV9pZBgBIAEoCRIkCgdhcGlfa2V5GAIgASgLMhMudGFza3lhcmQudjEuQXBpS2V5IkwKFENyZWF0ZUFwaUtleVJlc3BvbnNlEiQKB2FwaV9rZXkYASABKAsyEy50YXNreWFyZC52MS5BcGlLZXkSDgoGc2VjcmV0GAIgASgJIjsKEkxpc3RBcGlLZXlzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJVChNMaXN0QXBpS2V5c1Jlc3BvbnNlEiUKCGFwaV9rZXlzGAEgAygLMhMudGFza3lhcmQudjEuQXBpS2V5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIPCg1XaG9BbUlSZXF1ZXN0Ik4KDldob0FtSVJlc3BvbnNlEiQKB2FwaV9rZXkYASABKAsyEy50YXNreWFyZC52MS5BcGlLZXkSFgoOc2VydmVyX3ZlcnNpb24YAiABKAkiIwoTUmV2b2tlQXBpS2V5UmVxdWVzdBIMCgRuYW1lGAEgASgJIjwKFFJldm9rZUFwaUtleVJlc3BvbnNlEiQKB2FwaV9rZXkYASABKAsyEy50YXNreWFyZC52MS5BcGlLZXkiRwoXQ3JlYXRlU2lnbkluQ29kZVJlcXVlc3QSLAoJdmFsaWRfZm9yGAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIlkKGENyZWF0ZVNpZ25JbkNvZGVSZXNwb25zZRIMCgRjb2RlGAEgASgJEi8KC2V4cGlyZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJVChdSZWRlZW1TaWduSW5Db2RlUmVxdWVzdBIMCgRjb2RlGAEgASgJEiwKCXZhbGlkX2ZvchgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJQChhSZWRlZW1TaWduSW5Db2RlUmVzcG9uc2USJAoHYXBpX2tleRgBIAEoCzITLnRhc2t5YXJkLnYxLkFwaUtleRIOCgZzZWNyZXQYAiABKAkykAQKDUFwaUtleVNlcnZpY2USUwoMQ3JlYXRlQXBpS2V5EiAudGFza3lhcmQudjEuQ3JlYXRlQXBpS2V5UmVxdWVzdBohLnRhc2t5YXJkLnYxLkNyZWF0ZUFwaUtleVJlc3BvbnNlElAKC0xpc3RBcGlLZXlzEh8udGFza3lhcmQudjEuTGlzdEFwaUtleXNSZXF1ZXN0GiAudGFza3lhcmQudjEuTGlzdEFwaUtleXNSZXNwb25zZRJBCgZXaG9BbUkSGi50YXNreWFyZC52MS5XaG9BbUlSZXF1ZXN0GhsudGFza3lhcmQudjEuV2hvQW1JUmVzcG9uc2USUwoMUmV2b2tlQXBpS2V5EiAudGFza3lhcmQudjEuUmV2b2tlQXBpS2V5UmVxdWVzdBohLnRhc2t5YXJkLnYxLlJldm9rZUFwaUtleVJlc3BvbnNlEl8KEENyZWF0ZVNpZ25JbkNvZGUSJC50YXNreWFyZC52MS5DcmVhdGVTaWduSW5Db2RlUmVxdWVzdBolLnRhc2t5YXJkLnYxLkNyZWF0ZVNpZ25JbkNvZGVSZXNwb25zZRJfChBSZWRlZW1TaWduSW5Db2RlEiQudGFza3lhcmQudjEuUmVkZWVtU2lnbkluQ29kZVJlcXVlc3QaJS50YXNreWFyZC52MS5SZWRlZW1TaWduSW5Db2RlUmVzcG9uc2VCOwoPZGV2LnRhc2t5YXJkLnYxUAFaJnRhc2t5YXJkLmRldi9nby90YXNreWFyZC92MTt0YXNreWFyZHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_taskyard_v1_api_key]);
 
 /**
  * Request of CreateApiKey.
@@ -127,6 +129,49 @@ export const ListApiKeysResponseSchema: GenMessage<ListApiKeysResponse> = /*@__P
   messageDesc(file_taskyard_v1_api_key_service, 3);
 
 /**
+ * Request of WhoAmI.
+ *
+ * @generated from message taskyard.v1.WhoAmIRequest
+ */
+export type WhoAmIRequest = Message<"taskyard.v1.WhoAmIRequest"> & {
+};
+
+/**
+ * Describes the message taskyard.v1.WhoAmIRequest.
+ * Use `create(WhoAmIRequestSchema)` to create a new message.
+ */
+export const WhoAmIRequestSchema: GenMessage<WhoAmIRequest> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_api_key_service, 4);
+
+/**
+ * Response of WhoAmI.
+ *
+ * @generated from message taskyard.v1.WhoAmIResponse
+ */
+export type WhoAmIResponse = Message<"taskyard.v1.WhoAmIResponse"> & {
+  /**
+   * The key, without its secret.
+   *
+   * @generated from field: taskyard.v1.ApiKey api_key = 1;
+   */
+  apiKey?: ApiKey | undefined;
+
+  /**
+   * Version of the taskdb that answered.
+   *
+   * @generated from field: string server_version = 2;
+   */
+  serverVersion: string;
+};
+
+/**
+ * Describes the message taskyard.v1.WhoAmIResponse.
+ * Use `create(WhoAmIResponseSchema)` to create a new message.
+ */
+export const WhoAmIResponseSchema: GenMessage<WhoAmIResponse> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_api_key_service, 5);
+
+/**
  * Request of RevokeApiKey.
  *
  * @generated from message taskyard.v1.RevokeApiKeyRequest
@@ -145,7 +190,7 @@ export type RevokeApiKeyRequest = Message<"taskyard.v1.RevokeApiKeyRequest"> & {
  * Use `create(RevokeApiKeyRequestSchema)` to create a new message.
  */
 export const RevokeApiKeyRequestSchema: GenMessage<RevokeApiKeyRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_api_key_service, 4);
+  messageDesc(file_taskyard_v1_api_key_service, 6);
 
 /**
  * Response of RevokeApiKey.
@@ -166,7 +211,113 @@ export type RevokeApiKeyResponse = Message<"taskyard.v1.RevokeApiKeyResponse"> &
  * Use `create(RevokeApiKeyResponseSchema)` to create a new message.
  */
 export const RevokeApiKeyResponseSchema: GenMessage<RevokeApiKeyResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_api_key_service, 5);
+  messageDesc(file_taskyard_v1_api_key_service, 7);
+
+/**
+ * Request of CreateSignInCode.
+ *
+ * @generated from message taskyard.v1.CreateSignInCodeRequest
+ */
+export type CreateSignInCodeRequest = Message<"taskyard.v1.CreateSignInCodeRequest"> & {
+  /**
+   * How long the code is valid, 1 s to 15 min; unset: 5 min.
+   *
+   * @generated from field: google.protobuf.Duration valid_for = 1;
+   */
+  validFor?: Duration | undefined;
+};
+
+/**
+ * Describes the message taskyard.v1.CreateSignInCodeRequest.
+ * Use `create(CreateSignInCodeRequestSchema)` to create a new message.
+ */
+export const CreateSignInCodeRequestSchema: GenMessage<CreateSignInCodeRequest> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_api_key_service, 8);
+
+/**
+ * Response of CreateSignInCode.
+ *
+ * @generated from message taskyard.v1.CreateSignInCodeResponse
+ */
+export type CreateSignInCodeResponse = Message<"taskyard.v1.CreateSignInCodeResponse"> & {
+  /**
+   * The code.  Shown once, stored hashed.
+   *
+   * @generated from field: string code = 1;
+   */
+  code: string;
+
+  /**
+   * Not valid from then on.
+   *
+   * @generated from field: google.protobuf.Timestamp expire_time = 2;
+   */
+  expireTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message taskyard.v1.CreateSignInCodeResponse.
+ * Use `create(CreateSignInCodeResponseSchema)` to create a new message.
+ */
+export const CreateSignInCodeResponseSchema: GenMessage<CreateSignInCodeResponse> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_api_key_service, 9);
+
+/**
+ * Request of RedeemSignInCode.
+ *
+ * @generated from message taskyard.v1.RedeemSignInCodeRequest
+ */
+export type RedeemSignInCodeRequest = Message<"taskyard.v1.RedeemSignInCodeRequest"> & {
+  /**
+   * From CreateSignInCode.
+   *
+   * @generated from field: string code = 1;
+   */
+  code: string;
+
+  /**
+   * How long the new key is valid, at most 24 h and no longer than the key that made the
+   * code; unset: 12 h.
+   *
+   * @generated from field: google.protobuf.Duration valid_for = 2;
+   */
+  validFor?: Duration | undefined;
+};
+
+/**
+ * Describes the message taskyard.v1.RedeemSignInCodeRequest.
+ * Use `create(RedeemSignInCodeRequestSchema)` to create a new message.
+ */
+export const RedeemSignInCodeRequestSchema: GenMessage<RedeemSignInCodeRequest> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_api_key_service, 10);
+
+/**
+ * Response of RedeemSignInCode.
+ *
+ * @generated from message taskyard.v1.RedeemSignInCodeResponse
+ */
+export type RedeemSignInCodeResponse = Message<"taskyard.v1.RedeemSignInCodeResponse"> & {
+  /**
+   * The new key.
+   *
+   * @generated from field: taskyard.v1.ApiKey api_key = 1;
+   */
+  apiKey?: ApiKey | undefined;
+
+  /**
+   * What its holder presents: authorization: Bearer {secret}.  Shown once.
+   *
+   * @generated from field: string secret = 2;
+   */
+  secret: string;
+};
+
+/**
+ * Describes the message taskyard.v1.RedeemSignInCodeResponse.
+ * Use `create(RedeemSignInCodeResponseSchema)` to create a new message.
+ */
+export const RedeemSignInCodeResponseSchema: GenMessage<RedeemSignInCodeResponse> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_api_key_service, 11);
 
 /**
  * API keys.  An administrator manages all of them, a tenant its own.  Served by taskdb.
@@ -199,8 +350,19 @@ export const ApiKeyService: GenService<{
     output: typeof ListApiKeysResponseSchema;
   },
   /**
-   * Revokes a key permanently: at once on the replica that answers, everywhere else
-   * within 10 s; open streams end within 40 s.  Idempotent.
+   * Returns the key that the call was made with, of any kind.  Safe to repeat.
+   * Errors: UNAUTHENTICATED.
+   *
+   * @generated from rpc taskyard.v1.ApiKeyService.WhoAmI
+   */
+  whoAmI: {
+    methodKind: "unary";
+    input: typeof WhoAmIRequestSchema;
+    output: typeof WhoAmIResponseSchema;
+  },
+  /**
+   * Revokes a key permanently, and with it the keys of its sign-ins: at once on the replica
+   * that answers, everywhere else within 10 s; open streams end within 40 s.  Idempotent.
    * Errors: NOT_FOUND.
    *
    * @generated from rpc taskyard.v1.ApiKeyService.RevokeApiKey
@@ -209,6 +371,31 @@ export const ApiKeyService: GenService<{
     methodKind: "unary";
     input: typeof RevokeApiKeyRequestSchema;
     output: typeof RevokeApiKeyResponseSchema;
+  },
+  /**
+   * Makes a code that signs one browser in with the rights of the caller's key.  The code is
+   * in this answer only, is valid once and for a few minutes; a repeat makes another code.
+   * A key has at most 10 codes: a new one replaces the oldest.
+   *
+   * @generated from rpc taskyard.v1.ApiKeyService.CreateSignInCode
+   */
+  createSignInCode: {
+    methodKind: "unary";
+    input: typeof CreateSignInCodeRequestSchema;
+    output: typeof CreateSignInCodeResponseSchema;
+  },
+  /**
+   * Exchanges a sign-in code for a key that has the rights of the key that made the code and
+   * ends with it.  Needs no key: the code is the credential.  Not safe to repeat: the code is
+   * used up, and after a lost answer another one has to be made.
+   * Errors: UNAUTHENTICATED (SIGN_IN_CODE_INVALID).
+   *
+   * @generated from rpc taskyard.v1.ApiKeyService.RedeemSignInCode
+   */
+  redeemSignInCode: {
+    methodKind: "unary";
+    input: typeof RedeemSignInCodeRequestSchema;
+    output: typeof RedeemSignInCodeResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_taskyard_v1_api_key_service, 0);

@@ -231,7 +231,8 @@ export type RunReport = Message<"taskyard.v1.RunReport"> & {
   time?: Timestamp | undefined;
 
   /**
-   * Merged into status.details.
+   * Merged into status.details, 256 KiB at most.  Progress beyond it is rejected (TOO_LARGE); a
+   * start or an outcome is applied without them.
    *
    * @generated from field: google.protobuf.Struct details = 4;
    */

@@ -1401,7 +1401,9 @@ export const LeaseService: GenService<{
   /**
    * Applies up to 1000 reports, each on its own, in order per task.  Safe to repeat.
    * Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per report: ABORTED (STALE_GENERATION);
-   * FAILED_PRECONDITION (LEASE_NOT_HELD, TASK_TERMINAL, PHASE_CONFLICT); NOT_FOUND.
+   * FAILED_PRECONDITION (LEASE_NOT_HELD, TASK_TERMINAL, PHASE_CONFLICT); NOT_FOUND; UNAVAILABLE
+   * (RESULT_CHECK_PENDING: nothing is applied; send the report again); INVALID_ARGUMENT
+   * (TOO_LARGE: details of progress).
    *
    * @generated from rpc taskyard.v1.LeaseService.ReportRuns
    */

@@ -9,7 +9,8 @@
 //   metadata.create_time, metadata.update_time, status.start_time, status.end_time,
 //   metadata.creator.id, metadata.parent_task, metadata.labels.KEY, metadata.labels:KEY
 // Enum literals are given with or without prefix (status.phase = RUNNING).  "*" at the end
-// of a quoted string is a prefix match.  LIVE and TERMINAL are accepted for status.phase.
+// of a quoted string is a prefix match.  LIVE and TERMINAL are accepted for status.phase.  A
+// label with an empty value is present; a text field is absent when empty.
 //   status.phase = PENDING AND spec.task_type = "vdag_creation"
 //   (status.phase = FAILED OR status.phase = EXHAUSTED) AND metadata.create_time > "2025-10-01T00:00:00Z"
 //
@@ -18,7 +19,8 @@
 //
 // PAGES: keyset pagination.  page_size 0 = 100, above 1000 = 1000 (seed), negative is
 // INVALID_ARGUMENT.  Tokens are opaque, bound to the query and valid for 24 h.  A page may
-// be short; only an empty next_page_token ends the list.
+// be short, as it ends at 3.5 MB unless one item alone is larger; only an empty
+// next_page_token ends the list.
 //
 // IDEMPOTENCY: request_id (AIP-155; the seed's idempotency_key) is unique per tenant and
 // method and remembered for at least 24 h; a repeat returns the first answer (with the
@@ -52,7 +54,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file taskyard/v1/task_service.proto.
  */
 export const file_taskyard_v1_task_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch50YXNreWFyZC92MS90YXNrX3NlcnZpY2UucHJvdG8SC3Rhc2t5YXJkLnYxIqUBChFDcmVhdGVUYXNrUmVxdWVzdBIOCgZwYXJlbnQYASABKAkSHwoEdGFzaxgCIAEoCzIRLnRhc2t5YXJkLnYxLlRhc2sSDwoHdGFza19pZBgDIAEoCRISCgpyZXF1ZXN0X2lkGAQgASgJEhUKDXZhbGlkYXRlX29ubHkYBSABKAgSIwoEdmlldxgGIAEoDjIVLnRhc2t5YXJkLnYxLlRhc2tWaWV3InoKEkNyZWF0ZVRhc2tSZXNwb25zZRIfCgR0YXNrGAEgASgLMhEudGFza3lhcmQudjEuVGFzaxIrCgdvdXRjb21lGAIgASgOMhoudGFza3lhcmQudjEuQ3JlYXRlT3V0Y29tZRIWCg5yZXBsYWNlZF90YXNrcxgDIAMoCSK6AQoXQmF0Y2hDcmVhdGVUYXNrc1JlcXVlc3QSDgoGcGFyZW50GAEgASgJEjAKCHJlcXVlc3RzGAIgAygLMh4udGFza3lhcmQudjEuQ3JlYXRlVGFza1JlcXVlc3QSJAoEbW9kZRgDIAEoDjIWLnRhc2t5YXJkLnYxLkJhdGNoTW9kZRIjCgR2aWV3GAQgASgOMhUudGFza3lhcmQudjEuVGFza1ZpZXcSEgoKcmVxdWVzdF9pZBgFIAEoCSJmChhCYXRjaENyZWF0ZVRhc2tzUmVzcG9uc2USNAoHcmVzdWx0cxgBIAMoCzIjLnRhc2t5YXJkLnYxLkJhdGNoQ3JlYXRlVGFza3NSZXN1bHQSFAoMZmFpbGVkX2NvdW50GAIgASgFInsKFkJhdGNoQ3JlYXRlVGFza3NSZXN1bHQSMgoHY3JlYXRlZBgBIAEoCzIfLnRhc2t5YXJkLnYxLkNyZWF0ZVRhc2tSZXNwb25zZUgAEiMKBWVycm9yGAIgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNIAEIICgZyZXN1bHQiQwoOR2V0VGFza1JlcXVlc3QSDAoEbmFtZRgBIAEoCRIjCgR2aWV3GAIgASgOMhUudGFza3lhcmQudjEuVGFza1ZpZXciMgoPR2V0VGFza1Jlc3BvbnNlEh8KBHRhc2sYASABKAsyES50YXNreWFyZC52MS5UYXNrInEKFEJhdGNoR2V0VGFza3NSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCRINCgVuYW1lcxgCIAMoCRIjCgR2aWV3GAMgASgOMhUudGFza3lhcmQudjEuVGFza1ZpZXcSFQoNYWxsb3dfbWlzc2luZxgEIAEoCCI5ChVCYXRjaEdldFRhc2tzUmVzcG9uc2USIAoFdGFza3MYASADKAsyES50YXNreWFyZC52MS5UYXNrIqUBChBMaXN0VGFza3NSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIOCgZmaWx0ZXIYBCABKAkSEAoIb3JkZXJfYnkYBSABKAkSIwoEdmlldxgGIAEoDjIVLnRhc2t5YXJkLnYxLlRhc2tWaWV3EhMKC2NvdW50X3RvdGFsGAcgASgIIngKEUxpc3RUYXNrc1Jlc3BvbnNlEiAKBXRhc2tzGAEgAygLMhEudGFza3lhcmQudjEuVGFzaxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEgoKdG90YWxfc2l6ZRgDIAEoAxIUCgxyZXN1bWVfdG9rZW4YBCABKAkieQoRVXBkYXRlVGFza1JlcXVlc3QSHwoEdGFzaxgBIAEoCzIRLnRhc2t5YXJkLnYxLlRhc2sSLwoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEhIKCnJlcXVlc3RfaWQYAyABKAkiNQoSVXBkYXRlVGFza1Jlc3BvbnNlEh8KBHRhc2sYASABKAsyES50YXNreWFyZC52MS5UYXNrIlIKEURlbGV0ZVRhc2tSZXF1ZXN0EgwKBG5hbWUYASABKAkSGAoQcmVzb3VyY2VfdmVyc2lvbhgCIAEoAxIVCg1hbGxvd19taXNzaW5nGAMgASgIIhQKEkRlbGV0ZVRhc2tSZXNwb25zZSJ8ChFDYW5jZWxUYXNrUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIvCgxncmFjZV9wZXJpb2QYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SGAoQcmVzb3VyY2VfdmVyc2lvbhgEIAEoAyI1ChJDYW5jZWxUYXNrUmVzcG9uc2USHwoEdGFzaxgBIAEoCzIRLnRhc2t5YXJkLnYxLlRhc2siiQEKF0JhdGNoQ2FuY2VsVGFza3NSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCRINCgVuYW1lcxgCIAMoCRIOCgZmaWx0ZXIYAyABKAkSDgoGcmVhc29uGAQgASgJEi8KDGdyYWNlX3BlcmlvZBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJXChhCYXRjaENhbmNlbFRhc2tzUmVzcG9uc2USLQoHcmVzdWx0cxgBIAMoCzIcLnRhc2t5YXJkLnYxLkJhdGNoVGFza1Jlc3VsdBIMCgRtb3JlGAIgASgIIkMKD0JhdGNoVGFza1Jlc3VsdBIMCgRuYW1lGAEgASgJEiIKBnN0YXR1cxgCIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzImQKFkJhdGNoUmV0cnlUYXNrc1JlcXVlc3QSDgoGcGFyZW50GAEgASgJEg0KBW5hbWVzGAIgAygJEg4KBmZpbHRlchgDIAEoCRIbChNkaXNjYXJkX2NoZWNrcG9pbnRzGAQgASgIIlYKF0JhdGNoUmV0cnlUYXNrc1Jlc3BvbnNlEi0KB3Jlc3VsdHMYASADKAsyHC50YXNreWFyZC52MS5CYXRjaFRhc2tSZXN1bHQSDAoEbW9yZRgCIAEoCCJ7ChBQYXVzZVRhc2tSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGcmVhc29uGAIgASgJEi8KDGdyYWNlX3BlcmlvZBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIYChByZXNvdXJjZV92ZXJzaW9uGAQgASgDIjQKEVBhdXNlVGFza1Jlc3BvbnNlEh8KBHRhc2sYASABKAsyES50YXNreWFyZC52MS5UYXNrIjsKEVJlc3VtZVRhc2tSZXF1ZXN0EgwKBG5hbWUYASABKAkSGAoQcmVzb3VyY2VfdmVyc2lvbhgCIAEoAyI1ChJSZXN1bWVUYXNrUmVzcG9uc2USHwoEdGFzaxgBIAEoCzIRLnRhc2t5YXJkLnYxLlRhc2siawoQUmV0cnlUYXNrUmVxdWVzdBIMCgRuYW1lGAEgASgJEhsKE2Rpc2NhcmRfY2hlY2twb2ludHMYAiABKAgSGAoQcmVzb3VyY2VfdmVyc2lvbhgDIAEoAxISCgpyZXF1ZXN0X2lkGAQgASgJIjQKEVJldHJ5VGFza1Jlc3BvbnNlEh8KBHRhc2sYASABKAsyES50YXNreWFyZC52MS5UYXNrIskCChdSZXBvcnRUYXNrU3RhdHVzUmVxdWVzdBIMCgRuYW1lGAEgASgJEiUKBXBoYXNlGAIgASgOMhYudGFza3lhcmQudjEuVGFza1BoYXNlEigKB2RldGFpbHMYAyABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EicKCHByb2dyZXNzGAQgASgLMhUudGFza3lhcmQudjEuUHJvZ3Jlc3MSJwoGcmVzdWx0GAUgASgLMhcudGFza3lhcmQudjEuVGFza1Jlc3VsdBIlCgVlcnJvchgGIAEoCzIWLnRhc2t5YXJkLnYxLlRhc2tFcnJvchIYChByZXNvdXJjZV92ZXJzaW9uGAcgASgDEhIKCnJlcXVlc3RfaWQYCCABKAkSDwoHZW5xdWV1ZRgJIAEoCBIXCg9yZXBsYWNlX2RldGFpbHMYCiABKAgiOwoYUmVwb3J0VGFza1N0YXR1c1Jlc3BvbnNlEh8KBHRhc2sYASABKAsyES50YXNreWFyZC52MS5UYXNrIpABCg9XYWl0VGFza1JlcXVlc3QSDAoEbmFtZRgBIAEoCRIqCgd0aW1lb3V0GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEh4KFmFmdGVyX3Jlc291cmNlX3ZlcnNpb24YAyABKAMSIwoEdmlldxgEIAEoDjIVLnRhc2t5YXJkLnYxLlRhc2tWaWV3IkYKEFdhaXRUYXNrUmVzcG9uc2USHwoEdGFzaxgBIAEoCzIRLnRhc2t5YXJkLnYxLlRhc2sSEQoJc2F0aXNmaWVkGAIgASgIIjgKEUNoZWNrRmVuY2VSZXF1ZXN0EgwKBG5hbWUYASABKAkSFQoNZmVuY2luZ190b2tlbhgCIAEoCSJnChJDaGVja0ZlbmNlUmVzcG9uc2USDwoHY3VycmVudBgBIAEoCBIsCglsZWFzZV90dGwYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoKZ2VuZXJhdGlvbhgDIAEoAyLvAQoRV2F0Y2hUYXNrc1JlcXVlc3QSDgoGcGFyZW50GAEgASgJEg0KBW5hbWVzGAIgAygJEg4KBmZpbHRlchgDIAEoCRIUCgxyZXN1bWVfdG9rZW4YBCABKAkSEAoIc25hcHNob3QYBSABKAgSEAoIY29hbGVzY2UYBiABKAgSIwoEdmlldxgHIAEoDjIVLnRhc2t5YXJkLnYxLlRhc2tWaWV3EjQKEWJvb2ttYXJrX2ludGVydmFsGAggASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhYKDnVudGlsX3Rlcm1pbmFsGAkgASgIIq8BChJXYXRjaFRhc2tzUmVzcG9uc2USJgoGZXZlbnRzGAEgAygLMhYudGFza3lhcmQudjEuVGFza0V2ZW50EhQKDHJlc3VtZV90b2tlbhgCIAEoCRIZChFzbmFwc2hvdF9jb21wbGV0ZRgDIAEoCBIPCgdjbG9zaW5nGAQgASgIEi8KC3NlcnZlcl90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKqAgoJVGFza0V2ZW50EigKBHR5cGUYASABKA4yGi50YXNreWFyZC52MS5UYXNrRXZlbnRUeXBlEh8KBHRhc2sYAiABKAsyES50YXNreWFyZC52MS5UYXNrEhgKEHJlc291cmNlX3ZlcnNpb24YAyABKAMSJwoGc3RhdHVzGAQgASgLMhcudGFza3lhcmQudjEuVGFza1N0YXR1cxIuCg5wcmV2aW91c19waGFzZRgFIAEoDjIWLnRhc2t5YXJkLnYxLlRhc2tQaGFzZRIoCgR0aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpldmVudF90eXBlGAcgASgJEiEKBWFjdG9yGAggASgLMhIudGFza3lhcmQudjEuQWN0b3IiTAoTTGlzdFRhc2tSdW5zUmVxdWVzdBIOCgZwYXJlbnQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkiUwoUTGlzdFRhc2tSdW5zUmVzcG9uc2USIgoEcnVucxgBIAMoCzIULnRhc2t5YXJkLnYxLlRhc2tSdW4SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIsoBChNMaXN0VGFza0xvZ3NSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRISCgpnZW5lcmF0aW9uGAQgASgDEigKCW1pbl9sZXZlbBgFIAEoDjIVLnRhc2t5YXJkLnYxLkxvZ0xldmVsEioKCnRpbWVfcmFuZ2UYBiABKAsyFi50YXNreWFyZC52MS5UaW1lUmFuZ2USEgoKZGVzY2VuZGluZxgHIAEoCCJXChRMaXN0VGFza0xvZ3NSZXNwb25zZRImCgdlbnRyaWVzGAEgAygLMhUudGFza3lhcmQudjEuTG9nRW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIp0BChNUYWlsVGFza0xvZ3NSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCRISCgp0YWlsX2xpbmVzGAIgASgFEg4KBmZvbGxvdxgDIAEoCBIoCgltaW5fbGV2ZWwYBCABKA4yFS50YXNreWFyZC52MS5Mb2dMZXZlbBISCgpnZW5lcmF0aW9uGAUgASgDEhQKDHJlc3VtZV90b2tlbhgGIAEoCSKOAQoUVGFpbFRhc2tMb2dzUmVzcG9uc2USJgoHZW50cmllcxgBIAMoCzIVLnRhc2t5YXJkLnYxLkxvZ0VudHJ5EhQKDHJlc3VtZV90b2tlbhgCIAEoCRIVCg1kcm9wcGVkX2NvdW50GAMgASgDEhAKCGNvbXBsZXRlGAQgASgIEg8KB2Nsb3NpbmcYBSABKAgikAEKE0dldFRhc2tTdGF0c1JlcXVlc3QSDgoGcGFyZW50GAEgASgJEg4KBmZpbHRlchgCIAEoCRIqCgp0aW1lX3JhbmdlGAMgASgLMhYudGFza3lhcmQudjEuVGltZVJhbmdlEi0KCGdyb3VwX2J5GAQgAygOMhsudGFza3lhcmQudjEuU3RhdHNEaW1lbnNpb24ibgoUR2V0VGFza1N0YXRzUmVzcG9uc2USJgoGZ3JvdXBzGAEgAygLMhYudGFza3lhcmQudjEuVGFza1N0YXRzEi4KCmFzX29mX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIuwCCglUYXNrU3RhdHMSMAoFZ3JvdXAYASADKAsyIS50YXNreWFyZC52MS5UYXNrU3RhdHMuR3JvdXBFbnRyeRINCgV0b3RhbBgCIAEoAxInCgZwaGFzZXMYAyADKAsyFy50YXNreWFyZC52MS5QaGFzZUNvdW50EjAKDHJ1bl9kdXJhdGlvbhgEIAEoCzIaLnRhc2t5YXJkLnYxLkR1cmF0aW9uU3RhdHMSMgoOcXVldWVfZHVyYXRpb24YBSABKAsyGi50YXNreWFyZC52MS5EdXJhdGlvblN0YXRzEjUKEm9sZGVzdF9wZW5kaW5nX2FnZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIVCg1zdWNjZXNzX3JhdGlvGAcgASgBEhMKC3JldHJ5X2NvdW50GAggASgDGiwKCkdyb3VwRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJCCgpQaGFzZUNvdW50EiUKBXBoYXNlGAEgASgOMhYudGFza3lhcmQudjEuVGFza1BoYXNlEg0KBWNvdW50GAIgASgDItsBCg1EdXJhdGlvblN0YXRzEioKB2F2ZXJhZ2UYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SJgoDcDUwGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiYKA3A5NRgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhImCgNwOTkYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SJgoDbWF4GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIk8KFkxpc3RDaGVja3BvaW50c1JlcXVlc3QSDgoGcGFyZW50GAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJImAKF0xpc3RDaGVja3BvaW50c1Jlc3BvbnNlEiwKC2NoZWNrcG9pbnRzGAEgAygLMhcudGFza3lhcmQudjEuQ2hlY2twb2ludBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiNQoVUmVhZENoZWNrcG9pbnRSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGb2Zmc2V0GAIgASgDImMKFlJlYWRDaGVja3BvaW50UmVzcG9uc2USKwoKY2hlY2twb2ludBgBIAEoCzIXLnRhc2t5YXJkLnYxLkNoZWNrcG9pbnQSDgoGb2Zmc2V0GAIgASgDEgwKBGRhdGEYAyABKAwiXwoWTGlzdEF1ZGl0RXZlbnRzUmVxdWVzdBIOCgZwYXJlbnQYASABKAkSDgoGZmlsdGVyGAIgASgJEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJImEKF0xpc3RBdWRpdEV2ZW50c1Jlc3BvbnNlEi0KDGF1ZGl0X2V2ZW50cxgBIAMoCzIXLnRhc2t5YXJkLnYxLkF1ZGl0RXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJKmIKCFRhc2tWaWV3EhkKFVRBU0tfVklFV19VTlNQRUNJRklFRBAAEhIKDlRBU0tfVklFV19OQU1FEAESEwoPVEFTS19WSUVXX0JBU0lDEAISEgoOVEFTS19WSUVXX0ZVTEwQAyqhAQoNQ3JlYXRlT3V0Y29tZRIeChpDUkVBVEVfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhoKFkNSRUFURV9PVVRDT01FX0NSRUFURUQQARIbChdDUkVBVEVfT1VUQ09NRV9SRVBMQVlFRBACEhoKFkNSRUFURV9PVVRDT01FX0RST1BQRUQQAxIbChdDUkVBVEVfT1VUQ09NRV9SRVBMQUNFRBAEKsEBCg1UYXNrRXZlbnRUeXBlEh8KG1RBU0tfRVZFTlRfVFlQRV9VTlNQRUNJRklFRBAAEhwKGFRBU0tfRVZFTlRfVFlQRV9TTkFQU0hPVBABEhsKF1RBU0tfRVZFTlRfVFlQRV9FTlRFUkVEEAISGwoXVEFTS19FVkVOVF9UWVBFX1VQREFURUQQAxIaChZUQVNLX0VWRU5UX1RZUEVfRVhJVEVEEAQSGwoXVEFTS19FVkVOVF9UWVBFX0RFTEVURUQQBSqIAQoOU3RhdHNEaW1lbnNpb24SHwobU1RBVFNfRElNRU5TSU9OX1VOU1BFQ0lGSUVEEAASGgoWU1RBVFNfRElNRU5TSU9OX1RFTkFOVBABEh0KGVNUQVRTX0RJTUVOU0lPTl9UQVNLX1RZUEUQAhIaChZTVEFUU19ESU1FTlNJT05fUlVOTkVSEAMy8w8KC1Rhc2tTZXJ2aWNlEk0KCkNyZWF0ZVRhc2sSHi50YXNreWFyZC52MS5DcmVhdGVUYXNrUmVxdWVzdBofLnRhc2t5YXJkLnYxLkNyZWF0ZVRhc2tSZXNwb25zZRJfChBCYXRjaENyZWF0ZVRhc2tzEiQudGFza3lhcmQudjEuQmF0Y2hDcmVhdGVUYXNrc1JlcXVlc3QaJS50YXNreWFyZC52MS5CYXRjaENyZWF0ZVRhc2tzUmVzcG9uc2USRAoHR2V0VGFzaxIbLnRhc2t5YXJkLnYxLkdldFRhc2tSZXF1ZXN0GhwudGFza3lhcmQudjEuR2V0VGFza1Jlc3BvbnNlElYKDUJhdGNoR2V0VGFza3MSIS50YXNreWFyZC52MS5CYXRjaEdldFRhc2tzUmVxdWVzdBoiLnRhc2t5YXJkLnYxLkJhdGNoR2V0VGFza3NSZXNwb25zZRJKCglMaXN0VGFza3MSHS50YXNreWFyZC52MS5MaXN0VGFza3NSZXF1ZXN0Gh4udGFza3lhcmQudjEuTGlzdFRhc2tzUmVzcG9uc2USTQoKVXBkYXRlVGFzaxIeLnRhc2t5YXJkLnYxLlVwZGF0ZVRhc2tSZXF1ZXN0Gh8udGFza3lhcmQudjEuVXBkYXRlVGFza1Jlc3BvbnNlEk0KCkRlbGV0ZVRhc2sSHi50YXNreWFyZC52MS5EZWxldGVUYXNrUmVxdWVzdBofLnRhc2t5YXJkLnYxLkRlbGV0ZVRhc2tSZXNwb25zZRJNCgpDYW5jZWxUYXNrEh4udGFza3lhcmQudjEuQ2FuY2VsVGFza1JlcXVlc3QaHy50YXNreWFyZC52MS5DYW5jZWxUYXNrUmVzcG9uc2USXwoQQmF0Y2hDYW5jZWxUYXNrcxIkLnRhc2t5YXJkLnYxLkJhdGNoQ2FuY2VsVGFza3NSZXF1ZXN0GiUudGFza3lhcmQudjEuQmF0Y2hDYW5jZWxUYXNrc1Jlc3BvbnNlEkoKCVBhdXNlVGFzaxIdLnRhc2t5YXJkLnYxLlBhdXNlVGFza1JlcXVlc3QaHi50YXNreWFyZC52MS5QYXVzZVRhc2tSZXNwb25zZRJNCgpSZXN1bWVUYXNrEh4udGFza3lhcmQudjEuUmVzdW1lVGFza1JlcXVlc3QaHy50YXNreWFyZC52MS5SZXN1bWVUYXNrUmVzcG9uc2USSgoJUmV0cnlUYXNrEh0udGFza3lhcmQudjEuUmV0cnlUYXNrUmVxdWVzdBoeLnRhc2t5YXJkLnYxLlJldHJ5VGFza1Jlc3BvbnNlElwKD0JhdGNoUmV0cnlUYXNrcxIjLnRhc2t5YXJkLnYxLkJhdGNoUmV0cnlUYXNrc1JlcXVlc3QaJC50YXNreWFyZC52MS5CYXRjaFJldHJ5VGFza3NSZXNwb25zZRJfChBSZXBvcnRUYXNrU3RhdHVzEiQudGFza3lhcmQudjEuUmVwb3J0VGFza1N0YXR1c1JlcXVlc3QaJS50YXNreWFyZC52MS5SZXBvcnRUYXNrU3RhdHVzUmVzcG9uc2USRwoIV2FpdFRhc2sSHC50YXNreWFyZC52MS5XYWl0VGFza1JlcXVlc3QaHS50YXNreWFyZC52MS5XYWl0VGFza1Jlc3BvbnNlEk0KCkNoZWNrRmVuY2USHi50YXNreWFyZC52MS5DaGVja0ZlbmNlUmVxdWVzdBofLnRhc2t5YXJkLnYxLkNoZWNrRmVuY2VSZXNwb25zZRJPCgpXYXRjaFRhc2tzEh4udGFza3lhcmQudjEuV2F0Y2hUYXNrc1JlcXVlc3QaHy50YXNreWFyZC52MS5XYXRjaFRhc2tzUmVzcG9uc2UwARJTCgxMaXN0VGFza1J1bnMSIC50YXNreWFyZC52MS5MaXN0VGFza1J1bnNSZXF1ZXN0GiEudGFza3lhcmQudjEuTGlzdFRhc2tSdW5zUmVzcG9uc2USUwoMTGlzdFRhc2tMb2dzEiAudGFza3lhcmQudjEuTGlzdFRhc2tMb2dzUmVxdWVzdBohLnRhc2t5YXJkLnYxLkxpc3RUYXNrTG9nc1Jlc3BvbnNlElUKDFRhaWxUYXNrTG9ncxIgLnRhc2t5YXJkLnYxLlRhaWxUYXNrTG9nc1JlcXVlc3QaIS50YXNreWFyZC52MS5UYWlsVGFza0xvZ3NSZXNwb25zZTABElMKDEdldFRhc2tTdGF0cxIgLnRhc2t5YXJkLnYxLkdldFRhc2tTdGF0c1JlcXVlc3QaIS50YXNreWFyZC52MS5HZXRUYXNrU3RhdHNSZXNwb25zZRJcCg9MaXN0Q2hlY2twb2ludHMSIy50YXNreWFyZC52MS5MaXN0Q2hlY2twb2ludHNSZXF1ZXN0GiQudGFza3lhcmQudjEuTGlzdENoZWNrcG9pbnRzUmVzcG9uc2USWwoOUmVhZENoZWNrcG9pbnQSIi50YXNreWFyZC52MS5SZWFkQ2hlY2twb2ludFJlcXVlc3QaIy50YXNreWFyZC52MS5SZWFkQ2hlY2twb2ludFJlc3BvbnNlMAESXAoPTGlzdEF1ZGl0RXZlbnRzEiMudGFza3lhcmQudjEuTGlzdEF1ZGl0RXZlbnRzUmVxdWVzdBokLnRhc2t5YXJkLnYxLkxpc3RBdWRpdEV2ZW50c1Jlc3BvbnNlQjsKD2Rldi50YXNreWFyZC52MVABWiZ0YXNreWFyZC5kZXYvZ28vdGFza3lhcmQvdjE7dGFza3lhcmR2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp, file_google_rpc_status, file_taskyard_v1_audit, file_taskyard_v1_checkpoint, file_taskyard_v1_common, file_taskyard_v1_log, file_taskyard_v1_task]);
+  fileDesc("Ch50YXNreWFyZC92MS90YXNrX3NlcnZpY2UucHJvdG8SC3Rhc2t5YXJkLnYxIqUBChFDcmVhdGVUYXNrUmVxdWVzdBIOCgZwYXJlbnQYASABKAkSHwoEdGFzaxgCIAEoCzIRLnRhc2t5YXJkLnYxLlRhc2sSDwoHdGFza19pZBgDIAEoCRISCgpyZXF1ZXN0X2lkGAQgASgJEhUKDXZhbGlkYXRlX29ubHkYBSABKAgSIwoEdmlldxgGIAEoDjIVLnRhc2t5YXJkLnYxLlRhc2tWaWV3InoKEkNyZWF0ZVRhc2tSZXNwb25zZRIfCgR0YXNrGAEgASgLMhEudGFza3lhcmQudjEuVGFzaxIrCgdvdXRjb21lGAIgASgOMhoudGFza3lhcmQudjEuQ3JlYXRlT3V0Y29tZRIWCg5yZXBsYWNlZF90YXNrcxgDIAMoCSK6AQoXQmF0Y2hDcmVhdGVUYXNrc1JlcXVlc3QSDgoGcGFyZW50GAEgASgJEjAKCHJlcXVlc3RzGAIgAygLMh4udGFza3lhcmQudjEuQ3JlYXRlVGFza1JlcXVlc3QSJAoEbW9kZRgDIAEoDjIWLnRhc2t5YXJkLnYxLkJhdGNoTW9kZRIjCgR2aWV3GAQgASgOMhUudGFza3lhcmQudjEuVGFza1ZpZXcSEgoKcmVxdWVzdF9pZBgFIAEoCSJmChhCYXRjaENyZWF0ZVRhc2tzUmVzcG9uc2USNAoHcmVzdWx0cxgBIAMoCzIjLnRhc2t5YXJkLnYxLkJhdGNoQ3JlYXRlVGFza3NSZXN1bHQSFAoMZmFpbGVkX2NvdW50GAIgASgFInsKFkJhdGNoQ3JlYXRlVGFza3NSZXN1bHQSMgoHY3JlYXRlZBgBIAEoCzIfLnRhc2t5YXJkLnYxLkNyZWF0ZVRhc2tSZXNwb25zZUgAEiMKBWVycm9yGAIgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNIAEIICgZyZXN1bHQiQwoOR2V0VGFza1JlcXVlc3QSDAoEbmFtZRgBIAEoCRIjCgR2aWV3GAIgASgOMhUudGFza3lhcmQudjEuVGFza1ZpZXciMgoPR2V0VGFza1Jlc3BvbnNlEh8KBHRhc2sYASABKAsyES50YXNreWFyZC52MS5UYXNrInEKFEJhdGNoR2V0VGFza3NSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCRINCgVuYW1lcxgCIAMoCRIjCgR2aWV3GAMgASgOMhUudGFza3lhcmQudjEuVGFza1ZpZXcSFQoNYWxsb3dfbWlzc2luZxgEIAEoCCI5ChVCYXRjaEdldFRhc2tzUmVzcG9uc2USIAoFdGFza3MYASADKAsyES50YXNreWFyZC52MS5UYXNrIqUBChBMaXN0VGFza3NSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIOCgZmaWx0ZXIYBCABKAkSEAoIb3JkZXJfYnkYBSABKAkSIwoEdmlldxgGIAEoDjIVLnRhc2t5YXJkLnYxLlRhc2tWaWV3EhMKC2NvdW50X3RvdGFsGAcgASgIIngKEUxpc3RUYXNrc1Jlc3BvbnNlEiAKBXRhc2tzGAEgAygLMhEudGFza3lhcmQudjEuVGFzaxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSEgoKdG90YWxfc2l6ZRgDIAEoAxIUCgxyZXN1bWVfdG9rZW4YBCABKAkikAEKEVVwZGF0ZVRhc2tSZXF1ZXN0Eh8KBHRhc2sYASABKAsyES50YXNreWFyZC52MS5UYXNrEi8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxISCgpyZXF1ZXN0X2lkGAMgASgJEhUKDXZhbGlkYXRlX29ubHkYBCABKAgiNQoSVXBkYXRlVGFza1Jlc3BvbnNlEh8KBHRhc2sYASABKAsyES50YXNreWFyZC52MS5UYXNrIlIKEURlbGV0ZVRhc2tSZXF1ZXN0EgwKBG5hbWUYASABKAkSGAoQcmVzb3VyY2VfdmVyc2lvbhgCIAEoAxIVCg1hbGxvd19taXNzaW5nGAMgASgIIhQKEkRlbGV0ZVRhc2tSZXNwb25zZSJ8ChFDYW5jZWxUYXNrUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIvCgxncmFjZV9wZXJpb2QYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SGAoQcmVzb3VyY2VfdmVyc2lvbhgEIAEoAyI1ChJDYW5jZWxUYXNrUmVzcG9uc2USHwoEdGFzaxgBIAEoCzIRLnRhc2t5YXJkLnYxLlRhc2siiQEKF0JhdGNoQ2FuY2VsVGFza3NSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCRINCgVuYW1lcxgCIAMoCRIOCgZmaWx0ZXIYAyABKAkSDgoGcmVhc29uGAQgASgJEi8KDGdyYWNlX3BlcmlvZBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJXChhCYXRjaENhbmNlbFRhc2tzUmVzcG9uc2USLQoHcmVzdWx0cxgBIAMoCzIcLnRhc2t5YXJkLnYxLkJhdGNoVGFza1Jlc3VsdBIMCgRtb3JlGAIgASgIIkMKD0JhdGNoVGFza1Jlc3VsdBIMCgRuYW1lGAEgASgJEiIKBnN0YXR1cxgCIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzImQKFkJhdGNoUmV0cnlUYXNrc1JlcXVlc3QSDgoGcGFyZW50GAEgASgJEg0KBW5hbWVzGAIgAygJEg4KBmZpbHRlchgDIAEoCRIbChNkaXNjYXJkX2NoZWNrcG9pbnRzGAQgASgIIlYKF0JhdGNoUmV0cnlUYXNrc1Jlc3BvbnNlEi0KB3Jlc3VsdHMYASADKAsyHC50YXNreWFyZC52MS5CYXRjaFRhc2tSZXN1bHQSDAoEbW9yZRgCIAEoCCJ7ChBQYXVzZVRhc2tSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGcmVhc29uGAIgASgJEi8KDGdyYWNlX3BlcmlvZBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIYChByZXNvdXJjZV92ZXJzaW9uGAQgASgDIjQKEVBhdXNlVGFza1Jlc3BvbnNlEh8KBHRhc2sYASABKAsyES50YXNreWFyZC52MS5UYXNrIjsKEVJlc3VtZVRhc2tSZXF1ZXN0EgwKBG5hbWUYASABKAkSGAoQcmVzb3VyY2VfdmVyc2lvbhgCIAEoAyI1ChJSZXN1bWVUYXNrUmVzcG9uc2USHwoEdGFzaxgBIAEoCzIRLnRhc2t5YXJkLnYxLlRhc2siawoQUmV0cnlUYXNrUmVxdWVzdBIMCgRuYW1lGAEgASgJEhsKE2Rpc2NhcmRfY2hlY2twb2ludHMYAiABKAgSGAoQcmVzb3VyY2VfdmVyc2lvbhgDIAEoAxISCgpyZXF1ZXN0X2lkGAQgASgJIjQKEVJldHJ5VGFza1Jlc3BvbnNlEh8KBHRhc2sYASABKAsyES50YXNreWFyZC52MS5UYXNrIskCChdSZXBvcnRUYXNrU3RhdHVzUmVxdWVzdBIMCgRuYW1lGAEgASgJEiUKBXBoYXNlGAIgASgOMhYudGFza3lhcmQudjEuVGFza1BoYXNlEigKB2RldGFpbHMYAyABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EicKCHByb2dyZXNzGAQgASgLMhUudGFza3lhcmQudjEuUHJvZ3Jlc3MSJwoGcmVzdWx0GAUgASgLMhcudGFza3lhcmQudjEuVGFza1Jlc3VsdBIlCgVlcnJvchgGIAEoCzIWLnRhc2t5YXJkLnYxLlRhc2tFcnJvchIYChByZXNvdXJjZV92ZXJzaW9uGAcgASgDEhIKCnJlcXVlc3RfaWQYCCABKAkSDwoHZW5xdWV1ZRgJIAEoCBIXCg9yZXBsYWNlX2RldGFpbHMYCiABKAgiOwoYUmVwb3J0VGFza1N0YXR1c1Jlc3BvbnNlEh8KBHRhc2sYASABKAsyES50YXNreWFyZC52MS5UYXNrIpABCg9XYWl0VGFza1JlcXVlc3QSDAoEbmFtZRgBIAEoCRIqCgd0aW1lb3V0GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEh4KFmFmdGVyX3Jlc291cmNlX3ZlcnNpb24YAyABKAMSIwoEdmlldxgEIAEoDjIVLnRhc2t5YXJkLnYxLlRhc2tWaWV3IkYKEFdhaXRUYXNrUmVzcG9uc2USHwoEdGFzaxgBIAEoCzIRLnRhc2t5YXJkLnYxLlRhc2sSEQoJc2F0aXNmaWVkGAIgASgIIjgKEUNoZWNrRmVuY2VSZXF1ZXN0EgwKBG5hbWUYASABKAkSFQoNZmVuY2luZ190b2tlbhgCIAEoCSJnChJDaGVja0ZlbmNlUmVzcG9uc2USDwoHY3VycmVudBgBIAEoCBIsCglsZWFzZV90dGwYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoKZ2VuZXJhdGlvbhgDIAEoAyLvAQoRV2F0Y2hUYXNrc1JlcXVlc3QSDgoGcGFyZW50GAEgASgJEg0KBW5hbWVzGAIgAygJEg4KBmZpbHRlchgDIAEoCRIUCgxyZXN1bWVfdG9rZW4YBCABKAkSEAoIc25hcHNob3QYBSABKAgSEAoIY29hbGVzY2UYBiABKAgSIwoEdmlldxgHIAEoDjIVLnRhc2t5YXJkLnYxLlRhc2tWaWV3EjQKEWJvb2ttYXJrX2ludGVydmFsGAggASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhYKDnVudGlsX3Rlcm1pbmFsGAkgASgIIq8BChJXYXRjaFRhc2tzUmVzcG9uc2USJgoGZXZlbnRzGAEgAygLMhYudGFza3lhcmQudjEuVGFza0V2ZW50EhQKDHJlc3VtZV90b2tlbhgCIAEoCRIZChFzbmFwc2hvdF9jb21wbGV0ZRgDIAEoCBIPCgdjbG9zaW5nGAQgASgIEi8KC3NlcnZlcl90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKqAgoJVGFza0V2ZW50EigKBHR5cGUYASABKA4yGi50YXNreWFyZC52MS5UYXNrRXZlbnRUeXBlEh8KBHRhc2sYAiABKAsyES50YXNreWFyZC52MS5UYXNrEhgKEHJlc291cmNlX3ZlcnNpb24YAyABKAMSJwoGc3RhdHVzGAQgASgLMhcudGFza3lhcmQudjEuVGFza1N0YXR1cxIuCg5wcmV2aW91c19waGFzZRgFIAEoDjIWLnRhc2t5YXJkLnYxLlRhc2tQaGFzZRIoCgR0aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpldmVudF90eXBlGAcgASgJEiEKBWFjdG9yGAggASgLMhIudGFza3lhcmQudjEuQWN0b3IiTAoTTGlzdFRhc2tSdW5zUmVxdWVzdBIOCgZwYXJlbnQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkiUwoUTGlzdFRhc2tSdW5zUmVzcG9uc2USIgoEcnVucxgBIAMoCzIULnRhc2t5YXJkLnYxLlRhc2tSdW4SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIsoBChNMaXN0VGFza0xvZ3NSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRISCgpnZW5lcmF0aW9uGAQgASgDEigKCW1pbl9sZXZlbBgFIAEoDjIVLnRhc2t5YXJkLnYxLkxvZ0xldmVsEioKCnRpbWVfcmFuZ2UYBiABKAsyFi50YXNreWFyZC52MS5UaW1lUmFuZ2USEgoKZGVzY2VuZGluZxgHIAEoCCJXChRMaXN0VGFza0xvZ3NSZXNwb25zZRImCgdlbnRyaWVzGAEgAygLMhUudGFza3lhcmQudjEuTG9nRW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIp0BChNUYWlsVGFza0xvZ3NSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCRISCgp0YWlsX2xpbmVzGAIgASgFEg4KBmZvbGxvdxgDIAEoCBIoCgltaW5fbGV2ZWwYBCABKA4yFS50YXNreWFyZC52MS5Mb2dMZXZlbBISCgpnZW5lcmF0aW9uGAUgASgDEhQKDHJlc3VtZV90b2tlbhgGIAEoCSKOAQoUVGFpbFRhc2tMb2dzUmVzcG9uc2USJgoHZW50cmllcxgBIAMoCzIVLnRhc2t5YXJkLnYxLkxvZ0VudHJ5EhQKDHJlc3VtZV90b2tlbhgCIAEoCRIVCg1kcm9wcGVkX2NvdW50GAMgASgDEhAKCGNvbXBsZXRlGAQgASgIEg8KB2Nsb3NpbmcYBSABKAgikAEKE0dldFRhc2tTdGF0c1JlcXVlc3QSDgoGcGFyZW50GAEgASgJEg4KBmZpbHRlchgCIAEoCRIqCgp0aW1lX3JhbmdlGAMgASgLMhYudGFza3lhcmQudjEuVGltZVJhbmdlEi0KCGdyb3VwX2J5GAQgAygOMhsudGFza3lhcmQudjEuU3RhdHNEaW1lbnNpb24ibgoUR2V0VGFza1N0YXRzUmVzcG9uc2USJgoGZ3JvdXBzGAEgAygLMhYudGFza3lhcmQudjEuVGFza1N0YXRzEi4KCmFzX29mX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIuwCCglUYXNrU3RhdHMSMAoFZ3JvdXAYASADKAsyIS50YXNreWFyZC52MS5UYXNrU3RhdHMuR3JvdXBFbnRyeRINCgV0b3RhbBgCIAEoAxInCgZwaGFzZXMYAyADKAsyFy50YXNreWFyZC52MS5QaGFzZUNvdW50EjAKDHJ1bl9kdXJhdGlvbhgEIAEoCzIaLnRhc2t5YXJkLnYxLkR1cmF0aW9uU3RhdHMSMgoOcXVldWVfZHVyYXRpb24YBSABKAsyGi50YXNreWFyZC52MS5EdXJhdGlvblN0YXRzEjUKEm9sZGVzdF9wZW5kaW5nX2FnZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIVCg1zdWNjZXNzX3JhdGlvGAcgASgBEhMKC3JldHJ5X2NvdW50GAggASgDGiwKCkdyb3VwRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJRChRHZXRUYXNrU2VyaWVzUmVxdWVzdBIOCgZwYXJlbnQYASABKAkSKQoGd2luZG93GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uInUKFUdldFRhc2tTZXJpZXNSZXNwb25zZRIsCgZwb2ludHMYASADKAsyHC50YXNreWFyZC52MS5UYXNrU2VyaWVzUG9pbnQSLgoKYXNfb2ZfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi3QEKD1Rhc2tTZXJpZXNQb2ludBIoCgR0aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCg1jcmVhdGVkX2NvdW50GAIgASgDEhUKDXN0YXJ0ZWRfY291bnQYAyABKAMSFwoPc3VjY2VlZGVkX2NvdW50GAQgASgDEhQKDGZhaWxlZF9jb3VudBgFIAEoAxIVCg1yZXRyaWVkX2NvdW50GAYgASgDEiwKCW1lYW5fd2FpdBgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJCCgpQaGFzZUNvdW50EiUKBXBoYXNlGAEgASgOMhYudGFza3lhcmQudjEuVGFza1BoYXNlEg0KBWNvdW50GAIgASgDItsBCg1EdXJhdGlvblN0YXRzEioKB2F2ZXJhZ2UYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SJgoDcDUwGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiYKA3A5NRgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhImCgNwOTkYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SJgoDbWF4GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIk8KFkxpc3RDaGVja3BvaW50c1JlcXVlc3QSDgoGcGFyZW50GAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJImAKF0xpc3RDaGVja3BvaW50c1Jlc3BvbnNlEiwKC2NoZWNrcG9pbnRzGAEgAygLMhcudGFza3lhcmQudjEuQ2hlY2twb2ludBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiNQoVUmVhZENoZWNrcG9pbnRSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGb2Zmc2V0GAIgASgDImMKFlJlYWRDaGVja3BvaW50UmVzcG9uc2USKwoKY2hlY2twb2ludBgBIAEoCzIXLnRhc2t5YXJkLnYxLkNoZWNrcG9pbnQSDgoGb2Zmc2V0GAIgASgDEgwKBGRhdGEYAyABKAwiXwoWTGlzdEF1ZGl0RXZlbnRzUmVxdWVzdBIOCgZwYXJlbnQYASABKAkSDgoGZmlsdGVyGAIgASgJEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJImEKF0xpc3RBdWRpdEV2ZW50c1Jlc3BvbnNlEi0KDGF1ZGl0X2V2ZW50cxgBIAMoCzIXLnRhc2t5YXJkLnYxLkF1ZGl0RXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJKmIKCFRhc2tWaWV3EhkKFVRBU0tfVklFV19VTlNQRUNJRklFRBAAEhIKDlRBU0tfVklFV19OQU1FEAESEwoPVEFTS19WSUVXX0JBU0lDEAISEgoOVEFTS19WSUVXX0ZVTEwQAyqhAQoNQ3JlYXRlT3V0Y29tZRIeChpDUkVBVEVfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhoKFkNSRUFURV9PVVRDT01FX0NSRUFURUQQARIbChdDUkVBVEVfT1VUQ09NRV9SRVBMQVlFRBACEhoKFkNSRUFURV9PVVRDT01FX0RST1BQRUQQAxIbChdDUkVBVEVfT1VUQ09NRV9SRVBMQUNFRBAEKsEBCg1UYXNrRXZlbnRUeXBlEh8KG1RBU0tfRVZFTlRfVFlQRV9VTlNQRUNJRklFRBAAEhwKGFRBU0tfRVZFTlRfVFlQRV9TTkFQU0hPVBABEhsKF1RBU0tfRVZFTlRfVFlQRV9FTlRFUkVEEAISGwoXVEFTS19FVkVOVF9UWVBFX1VQREFURUQQAxIaChZUQVNLX0VWRU5UX1RZUEVfRVhJVEVEEAQSGwoXVEFTS19FVkVOVF9UWVBFX0RFTEVURUQQBSqIAQoOU3RhdHNEaW1lbnNpb24SHwobU1RBVFNfRElNRU5TSU9OX1VOU1BFQ0lGSUVEEAASGgoWU1RBVFNfRElNRU5TSU9OX1RFTkFOVBABEh0KGVNUQVRTX0RJTUVOU0lPTl9UQVNLX1RZUEUQAhIaChZTVEFUU19ESU1FTlNJT05fUlVOTkVSEAMyyxAKC1Rhc2tTZXJ2aWNlEk0KCkNyZWF0ZVRhc2sSHi50YXNreWFyZC52MS5DcmVhdGVUYXNrUmVxdWVzdBofLnRhc2t5YXJkLnYxLkNyZWF0ZVRhc2tSZXNwb25zZRJfChBCYXRjaENyZWF0ZVRhc2tzEiQudGFza3lhcmQudjEuQmF0Y2hDcmVhdGVUYXNrc1JlcXVlc3QaJS50YXNreWFyZC52MS5CYXRjaENyZWF0ZVRhc2tzUmVzcG9uc2USRAoHR2V0VGFzaxIbLnRhc2t5YXJkLnYxLkdldFRhc2tSZXF1ZXN0GhwudGFza3lhcmQudjEuR2V0VGFza1Jlc3BvbnNlElYKDUJhdGNoR2V0VGFza3MSIS50YXNreWFyZC52MS5CYXRjaEdldFRhc2tzUmVxdWVzdBoiLnRhc2t5YXJkLnYxLkJhdGNoR2V0VGFza3NSZXNwb25zZRJKCglMaXN0VGFza3MSHS50YXNreWFyZC52MS5MaXN0VGFza3NSZXF1ZXN0Gh4udGFza3lhcmQudjEuTGlzdFRhc2tzUmVzcG9uc2USTQoKVXBkYXRlVGFzaxIeLnRhc2t5YXJkLnYxLlVwZGF0ZVRhc2tSZXF1ZXN0Gh8udGFza3lhcmQudjEuVXBkYXRlVGFza1Jlc3BvbnNlEk0KCkRlbGV0ZVRhc2sSHi50YXNreWFyZC52MS5EZWxldGVUYXNrUmVxdWVzdBofLnRhc2t5YXJkLnYxLkRlbGV0ZVRhc2tSZXNwb25zZRJNCgpDYW5jZWxUYXNrEh4udGFza3lhcmQudjEuQ2FuY2VsVGFza1JlcXVlc3QaHy50YXNreWFyZC52MS5DYW5jZWxUYXNrUmVzcG9uc2USXwoQQmF0Y2hDYW5jZWxUYXNrcxIkLnRhc2t5YXJkLnYxLkJhdGNoQ2FuY2VsVGFza3NSZXF1ZXN0GiUudGFza3lhcmQudjEuQmF0Y2hDYW5jZWxUYXNrc1Jlc3BvbnNlEkoKCVBhdXNlVGFzaxIdLnRhc2t5YXJkLnYxLlBhdXNlVGFza1JlcXVlc3QaHi50YXNreWFyZC52MS5QYXVzZVRhc2tSZXNwb25zZRJNCgpSZXN1bWVUYXNrEh4udGFza3lhcmQudjEuUmVzdW1lVGFza1JlcXVlc3QaHy50YXNreWFyZC52MS5SZXN1bWVUYXNrUmVzcG9uc2USSgoJUmV0cnlUYXNrEh0udGFza3lhcmQudjEuUmV0cnlUYXNrUmVxdWVzdBoeLnRhc2t5YXJkLnYxLlJldHJ5VGFza1Jlc3BvbnNlElwKD0JhdGNoUmV0cnlUYXNrcxIjLnRhc2t5YXJkLnYxLkJhdGNoUmV0cnlUYXNrc1JlcXVlc3QaJC50YXNreWFyZC52MS5CYXRjaFJldHJ5VGFza3NSZXNwb25zZRJfChBSZXBvcnRUYXNrU3RhdHVzEiQudGFza3lhcmQudjEuUmVwb3J0VGFza1N0YXR1c1JlcXVlc3QaJS50YXNreWFyZC52MS5SZXBvcnRUYXNrU3RhdHVzUmVzcG9uc2USRwoIV2FpdFRhc2sSHC50YXNreWFyZC52MS5XYWl0VGFza1JlcXVlc3QaHS50YXNreWFyZC52MS5XYWl0VGFza1Jlc3BvbnNlEk0KCkNoZWNrRmVuY2USHi50YXNreWFyZC52MS5DaGVja0ZlbmNlUmVxdWVzdBofLnRhc2t5YXJkLnYxLkNoZWNrRmVuY2VSZXNwb25zZRJPCgpXYXRjaFRhc2tzEh4udGFza3lhcmQudjEuV2F0Y2hUYXNrc1JlcXVlc3QaHy50YXNreWFyZC52MS5XYXRjaFRhc2tzUmVzcG9uc2UwARJTCgxMaXN0VGFza1J1bnMSIC50YXNreWFyZC52MS5MaXN0VGFza1J1bnNSZXF1ZXN0GiEudGFza3lhcmQudjEuTGlzdFRhc2tSdW5zUmVzcG9uc2USUwoMTGlzdFRhc2tMb2dzEiAudGFza3lhcmQudjEuTGlzdFRhc2tMb2dzUmVxdWVzdBohLnRhc2t5YXJkLnYxLkxpc3RUYXNrTG9nc1Jlc3BvbnNlElUKDFRhaWxUYXNrTG9ncxIgLnRhc2t5YXJkLnYxLlRhaWxUYXNrTG9nc1JlcXVlc3QaIS50YXNreWFyZC52MS5UYWlsVGFza0xvZ3NSZXNwb25zZTABElMKDEdldFRhc2tTdGF0cxIgLnRhc2t5YXJkLnYxLkdldFRhc2tTdGF0c1JlcXVlc3QaIS50YXNreWFyZC52MS5HZXRUYXNrU3RhdHNSZXNwb25zZRJWCg1HZXRUYXNrU2VyaWVzEiEudGFza3lhcmQudjEuR2V0VGFza1Nlcmllc1JlcXVlc3QaIi50YXNreWFyZC52MS5HZXRUYXNrU2VyaWVzUmVzcG9uc2USXAoPTGlzdENoZWNrcG9pbnRzEiMudGFza3lhcmQudjEuTGlzdENoZWNrcG9pbnRzUmVxdWVzdBokLnRhc2t5YXJkLnYxLkxpc3RDaGVja3BvaW50c1Jlc3BvbnNlElsKDlJlYWRDaGVja3BvaW50EiIudGFza3lhcmQudjEuUmVhZENoZWNrcG9pbnRSZXF1ZXN0GiMudGFza3lhcmQudjEuUmVhZENoZWNrcG9pbnRSZXNwb25zZTABElwKD0xpc3RBdWRpdEV2ZW50cxIjLnRhc2t5YXJkLnYxLkxpc3RBdWRpdEV2ZW50c1JlcXVlc3QaJC50YXNreWFyZC52MS5MaXN0QXVkaXRFdmVudHNSZXNwb25zZUI7Cg9kZXYudGFza3lhcmQudjFQAVomdGFza3lhcmQuZGV2L2dvL3Rhc2t5YXJkL3YxO3Rhc2t5YXJkdjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp, file_google_rpc_status, file_taskyard_v1_audit, file_taskyard_v1_checkpoint, file_taskyard_v1_common, file_taskyard_v1_log, file_taskyard_v1_task]);
 
 /**
  * Request of CreateTask.
@@ -160,7 +162,7 @@ export type BatchCreateTasksRequest = Message<"taskyard.v1.BatchCreateTasksReque
 
   /**
    * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-   * request is at most 16 MiB.
+   * request is at most 16 MiB, and at most 3.5 MB with view FULL.
    *
    * @generated from field: repeated taskyard.v1.CreateTaskRequest requests = 2;
    */
@@ -503,6 +505,13 @@ export type UpdateTaskRequest = Message<"taskyard.v1.UpdateTaskRequest"> & {
    * @generated from field: string request_id = 3;
    */
   requestId: string;
+
+  /**
+   * Check everything, change nothing.
+   *
+   * @generated from field: bool validate_only = 4;
+   */
+  validateOnly: boolean;
 };
 
 /**
@@ -519,7 +528,7 @@ export const UpdateTaskRequestSchema: GenMessage<UpdateTaskRequest> = /*@__PURE_
  */
 export type UpdateTaskResponse = Message<"taskyard.v1.UpdateTaskResponse"> & {
   /**
-   * After the change.
+   * After the change; with validate_only before it.
    *
    * @generated from field: taskyard.v1.Task task = 1;
    */
@@ -1017,7 +1026,8 @@ export type ReportTaskStatusRequest = Message<"taskyard.v1.ReportTaskStatusReque
   phase: TaskPhase;
 
   /**
-   * Merged into status.details, or in their place with replace_details.
+   * Merged into status.details, or in their place with replace_details.  64 KiB per report;
+   * 256 KiB when merged, beyond it TOO_LARGE.  With `enqueue` a phase is applied without them.
    *
    * @generated from field: google.protobuf.Struct details = 3;
    */
@@ -1271,6 +1281,7 @@ export type WatchTasksRequest = Message<"taskyard.v1.WatchTasksRequest"> & {
 
   /**
    * First send the current state as SNAPSHOT events, then snapshot_complete, then changes.
+   * A resume_token from before snapshot_complete continues the snapshot.
    *
    * @generated from field: bool snapshot = 5;
    */
@@ -1832,6 +1843,125 @@ export const TaskStatsSchema: GenMessage<TaskStats> = /*@__PURE__*/
   messageDesc(file_taskyard_v1_task_service, 45);
 
 /**
+ * Request of GetTaskSeries.
+ *
+ * @generated from message taskyard.v1.GetTaskSeriesRequest
+ */
+export type GetTaskSeriesRequest = Message<"taskyard.v1.GetTaskSeriesRequest"> & {
+  /**
+   * tenants/{tenant} or tenants/-
+   *
+   * @generated from field: string parent = 1;
+   */
+  parent: string;
+
+  /**
+   * How far back; default one hour.
+   *
+   * @generated from field: google.protobuf.Duration window = 2;
+   */
+  window?: Duration | undefined;
+};
+
+/**
+ * Describes the message taskyard.v1.GetTaskSeriesRequest.
+ * Use `create(GetTaskSeriesRequestSchema)` to create a new message.
+ */
+export const GetTaskSeriesRequestSchema: GenMessage<GetTaskSeriesRequest> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_task_service, 46);
+
+/**
+ * Response of GetTaskSeries.
+ *
+ * @generated from message taskyard.v1.GetTaskSeriesResponse
+ */
+export type GetTaskSeriesResponse = Message<"taskyard.v1.GetTaskSeriesResponse"> & {
+  /**
+   * One per minute in which something happened, oldest first.
+   *
+   * @generated from field: repeated taskyard.v1.TaskSeriesPoint points = 1;
+   */
+  points: TaskSeriesPoint[];
+
+  /**
+   * Age of the numbers.
+   *
+   * @generated from field: google.protobuf.Timestamp as_of_time = 2;
+   */
+  asOfTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message taskyard.v1.GetTaskSeriesResponse.
+ * Use `create(GetTaskSeriesResponseSchema)` to create a new message.
+ */
+export const GetTaskSeriesResponseSchema: GenMessage<GetTaskSeriesResponse> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_task_service, 47);
+
+/**
+ * What happened within a minute.
+ *
+ * @generated from message taskyard.v1.TaskSeriesPoint
+ */
+export type TaskSeriesPoint = Message<"taskyard.v1.TaskSeriesPoint"> & {
+  /**
+   * Begin of the minute.
+   *
+   * @generated from field: google.protobuf.Timestamp time = 1;
+   */
+  time?: Timestamp | undefined;
+
+  /**
+   * Tasks created.
+   *
+   * @generated from field: int64 created_count = 2;
+   */
+  createdCount: bigint;
+
+  /**
+   * Runs started.
+   *
+   * @generated from field: int64 started_count = 3;
+   */
+  startedCount: bigint;
+
+  /**
+   * Tasks that became SUCCEEDED.
+   *
+   * @generated from field: int64 succeeded_count = 4;
+   */
+  succeededCount: bigint;
+
+  /**
+   * Tasks that ended otherwise.
+   *
+   * @generated from field: int64 failed_count = 5;
+   */
+  failedCount: bigint;
+
+  /**
+   * Retries scheduled.
+   *
+   * @generated from field: int64 retried_count = 6;
+   */
+  retriedCount: bigint;
+
+  /**
+   * Creation to first start, mean of the tasks that ended in this minute; unset if there are none.
+   *
+   * @generated from field: google.protobuf.Duration mean_wait = 7;
+   */
+  meanWait?: Duration | undefined;
+};
+
+/**
+ * Describes the message taskyard.v1.TaskSeriesPoint.
+ * Use `create(TaskSeriesPointSchema)` to create a new message.
+ */
+export const TaskSeriesPointSchema: GenMessage<TaskSeriesPoint> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_task_service, 48);
+
+/**
  * Tasks in a phase.
  *
  * @generated from message taskyard.v1.PhaseCount
@@ -1857,7 +1987,7 @@ export type PhaseCount = Message<"taskyard.v1.PhaseCount"> & {
  * Use `create(PhaseCountSchema)` to create a new message.
  */
 export const PhaseCountSchema: GenMessage<PhaseCount> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task_service, 46);
+  messageDesc(file_taskyard_v1_task_service, 49);
 
 /**
  * Distribution of a duration.
@@ -1906,7 +2036,7 @@ export type DurationStats = Message<"taskyard.v1.DurationStats"> & {
  * Use `create(DurationStatsSchema)` to create a new message.
  */
 export const DurationStatsSchema: GenMessage<DurationStats> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task_service, 47);
+  messageDesc(file_taskyard_v1_task_service, 50);
 
 /**
  * Request of ListCheckpoints.
@@ -1941,7 +2071,7 @@ export type ListCheckpointsRequest = Message<"taskyard.v1.ListCheckpointsRequest
  * Use `create(ListCheckpointsRequestSchema)` to create a new message.
  */
 export const ListCheckpointsRequestSchema: GenMessage<ListCheckpointsRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task_service, 48);
+  messageDesc(file_taskyard_v1_task_service, 51);
 
 /**
  * Response of ListCheckpoints.
@@ -1969,7 +2099,7 @@ export type ListCheckpointsResponse = Message<"taskyard.v1.ListCheckpointsRespon
  * Use `create(ListCheckpointsResponseSchema)` to create a new message.
  */
 export const ListCheckpointsResponseSchema: GenMessage<ListCheckpointsResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task_service, 49);
+  messageDesc(file_taskyard_v1_task_service, 52);
 
 /**
  * Request of ReadCheckpoint.
@@ -1997,7 +2127,7 @@ export type ReadCheckpointRequest = Message<"taskyard.v1.ReadCheckpointRequest">
  * Use `create(ReadCheckpointRequestSchema)` to create a new message.
  */
 export const ReadCheckpointRequestSchema: GenMessage<ReadCheckpointRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task_service, 50);
+  messageDesc(file_taskyard_v1_task_service, 53);
 
 /**
  * A piece of a checkpoint.
@@ -2032,7 +2162,7 @@ export type ReadCheckpointResponse = Message<"taskyard.v1.ReadCheckpointResponse
  * Use `create(ReadCheckpointResponseSchema)` to create a new message.
  */
 export const ReadCheckpointResponseSchema: GenMessage<ReadCheckpointResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task_service, 51);
+  messageDesc(file_taskyard_v1_task_service, 54);
 
 /**
  * Request of ListAuditEvents.
@@ -2074,7 +2204,7 @@ export type ListAuditEventsRequest = Message<"taskyard.v1.ListAuditEventsRequest
  * Use `create(ListAuditEventsRequestSchema)` to create a new message.
  */
 export const ListAuditEventsRequestSchema: GenMessage<ListAuditEventsRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task_service, 52);
+  messageDesc(file_taskyard_v1_task_service, 55);
 
 /**
  * Response of ListAuditEvents.
@@ -2102,7 +2232,7 @@ export type ListAuditEventsResponse = Message<"taskyard.v1.ListAuditEventsRespon
  * Use `create(ListAuditEventsResponseSchema)` to create a new message.
  */
 export const ListAuditEventsResponseSchema: GenMessage<ListAuditEventsResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task_service, 53);
+  messageDesc(file_taskyard_v1_task_service, 56);
 
 /**
  * How much of a task is returned.
@@ -2125,14 +2255,15 @@ export enum TaskView {
   NAME = 1,
 
   /**
-   * Without payload, script body, env, result output, details and annotations.
+   * Without payload, script body, env, headers of the callback, result output, details and
+   * annotations.
    *
    * @generated from enum value: TASK_VIEW_BASIC = 2;
    */
   BASIC = 2,
 
   /**
-   * Everything.
+   * Everything; a read-only key sees neither env nor the headers of the callback.
    *
    * @generated from enum value: TASK_VIEW_FULL = 3;
    */
@@ -2301,7 +2432,7 @@ export const TaskService: GenService<{
    * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
    * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
    * RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
-   * PLACEMENT_CLASS_LIMIT).
+   * PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
    *
    * @generated from rpc taskyard.v1.TaskService.CreateTask
    */
@@ -2334,8 +2465,10 @@ export const TaskService: GenService<{
     output: typeof GetTaskResponseSchema;
   },
   /**
-   * Returns up to 1000 tasks in the order asked for.
-   * Errors: NOT_FOUND if any is missing, unless allow_missing.
+   * Returns up to 1000 tasks in the order asked for.  A response has at most 3.5 MB, unless one
+   * task alone is larger.
+   * Errors: NOT_FOUND if any is missing, unless allow_missing; INVALID_ARGUMENT
+   * (BATCH_TOO_LARGE: more than 1000 names, or more bytes; ask for fewer names or view BASIC).
    *
    * @generated from rpc taskyard.v1.TaskService.BatchGetTasks
    */
@@ -2467,7 +2600,7 @@ export const TaskService: GenService<{
    * answered at once.  Safe to repeat with a request_id.
    * Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT: not external, or not a
    * transition; TASK_TERMINAL); ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED
-   * (RESOURCE_VERSION_MISMATCH).
+   * (RESOURCE_VERSION_MISMATCH); INVALID_ARGUMENT (TOO_LARGE: details).
    *
    * @generated from rpc taskyard.v1.TaskService.ReportTaskStatus
    */
@@ -2521,7 +2654,8 @@ export const TaskService: GenService<{
    * An event carries the status at that change; the full task is as it is at delivery.
    * Errors: INVALID_ARGUMENT (FILTER_INVALID, RESUME_TOKEN_INVALID); OUT_OF_RANGE
    * (RESUME_TOKEN_EXPIRED: history, at least 24 h, is gone; LOG_EPOCH_CHANGED: a backup was
-   * restored; start over with snapshot); RESOURCE_EXHAUSTED (CONSUMER_STALLED, STREAM_LIMIT).
+   * restored, or a standby took over that is not known to have everything up to the token;
+   * start over with snapshot); RESOURCE_EXHAUSTED (CONSUMER_STALLED, STREAM_LIMIT).
    *
    * @generated from rpc taskyard.v1.TaskService.WatchTasks
    */
@@ -2575,6 +2709,18 @@ export const TaskService: GenService<{
     methodKind: "unary";
     input: typeof GetTaskStatsRequestSchema;
     output: typeof GetTaskStatsResponseSchema;
+  },
+  /**
+   * Counts and waiting times of each minute, for charts.  A minute without changes has no
+   * point.  Kept for two days.
+   * Errors: INVALID_ARGUMENT (FIELD_INVALID).
+   *
+   * @generated from rpc taskyard.v1.TaskService.GetTaskSeries
+   */
+  getTaskSeries: {
+    methodKind: "unary";
+    input: typeof GetTaskSeriesRequestSchema;
+    output: typeof GetTaskSeriesResponseSchema;
   },
   /**
    * Lists checkpoints, newest first.

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file taskyard/v1/tenant_service.proto.
  */
 export const file_taskyard_v1_tenant_service: GenFile = /*@__PURE__*/
-  fileDesc("CiB0YXNreWFyZC92MS90ZW5hbnRfc2VydmljZS5wcm90bxILdGFza3lhcmQudjEiYQoTQ3JlYXRlVGVuYW50UmVxdWVzdBIRCgl0ZW5hbnRfaWQYASABKAkSIwoGdGVuYW50GAIgASgLMhMudGFza3lhcmQudjEuVGVuYW50EhIKCnJlcXVlc3RfaWQYAyABKAkiOwoUQ3JlYXRlVGVuYW50UmVzcG9uc2USIwoGdGVuYW50GAEgASgLMhMudGFza3lhcmQudjEuVGVuYW50IiAKEEdldFRlbmFudFJlcXVlc3QSDAoEbmFtZRgBIAEoCSI4ChFHZXRUZW5hbnRSZXNwb25zZRIjCgZ0ZW5hbnQYASABKAsyEy50YXNreWFyZC52MS5UZW5hbnQiSwoSTGlzdFRlbmFudHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEg4KBmZpbHRlchgDIAEoCSJUChNMaXN0VGVuYW50c1Jlc3BvbnNlEiQKB3RlbmFudHMYASADKAsyEy50YXNreWFyZC52MS5UZW5hbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJImsKE1VwZGF0ZVRlbmFudFJlcXVlc3QSIwoGdGVuYW50GAEgASgLMhMudGFza3lhcmQudjEuVGVuYW50Ei8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzayI7ChRVcGRhdGVUZW5hbnRSZXNwb25zZRIjCgZ0ZW5hbnQYASABKAsyEy50YXNreWFyZC52MS5UZW5hbnQiTAoTRGVsZXRlVGVuYW50UmVxdWVzdBIMCgRuYW1lGAEgASgJEg0KBWZvcmNlGAIgASgIEhgKEHJlc291cmNlX3ZlcnNpb24YAyABKAMiFgoURGVsZXRlVGVuYW50UmVzcG9uc2UiJQoVR2V0VGVuYW50VXNhZ2VSZXF1ZXN0EgwKBG5hbWUYASABKAkijAEKFkdldFRlbmFudFVzYWdlUmVzcG9uc2USMQoPZWZmZWN0aXZlX3F1b3RhGAEgASgLMhgudGFza3lhcmQudjEuVGVuYW50UXVvdGESFAoMYWN0aXZlX3Rhc2tzGAIgASgFEhQKDHF1ZXVlZF90YXNrcxgDIAEoBRITCgtyYXRlX3Rva2VucxgEIAEoBTKHBAoNVGVuYW50U2VydmljZRJTCgxDcmVhdGVUZW5hbnQSIC50YXNreWFyZC52MS5DcmVhdGVUZW5hbnRSZXF1ZXN0GiEudGFza3lhcmQudjEuQ3JlYXRlVGVuYW50UmVzcG9uc2USSgoJR2V0VGVuYW50Eh0udGFza3lhcmQudjEuR2V0VGVuYW50UmVxdWVzdBoeLnRhc2t5YXJkLnYxLkdldFRlbmFudFJlc3BvbnNlElAKC0xpc3RUZW5hbnRzEh8udGFza3lhcmQudjEuTGlzdFRlbmFudHNSZXF1ZXN0GiAudGFza3lhcmQudjEuTGlzdFRlbmFudHNSZXNwb25zZRJTCgxVcGRhdGVUZW5hbnQSIC50YXNreWFyZC52MS5VcGRhdGVUZW5hbnRSZXF1ZXN0GiEudGFza3lhcmQudjEuVXBkYXRlVGVuYW50UmVzcG9uc2USUwoMRGVsZXRlVGVuYW50EiAudGFza3lhcmQudjEuRGVsZXRlVGVuYW50UmVxdWVzdBohLnRhc2t5YXJkLnYxLkRlbGV0ZVRlbmFudFJlc3BvbnNlElkKDkdldFRlbmFudFVzYWdlEiIudGFza3lhcmQudjEuR2V0VGVuYW50VXNhZ2VSZXF1ZXN0GiMudGFza3lhcmQudjEuR2V0VGVuYW50VXNhZ2VSZXNwb25zZUI7Cg9kZXYudGFza3lhcmQudjFQAVomdGFza3lhcmQuZGV2L2dvL3Rhc2t5YXJkL3YxO3Rhc2t5YXJkdjFiBnByb3RvMw", [file_google_protobuf_field_mask, file_taskyard_v1_tenant]);
+  fileDesc("CiB0YXNreWFyZC92MS90ZW5hbnRfc2VydmljZS5wcm90bxILdGFza3lhcmQudjEieAoTQ3JlYXRlVGVuYW50UmVxdWVzdBIRCgl0ZW5hbnRfaWQYASABKAkSIwoGdGVuYW50GAIgASgLMhMudGFza3lhcmQudjEuVGVuYW50EhIKCnJlcXVlc3RfaWQYAyABKAkSFQoNdmFsaWRhdGVfb25seRgEIAEoCCI7ChRDcmVhdGVUZW5hbnRSZXNwb25zZRIjCgZ0ZW5hbnQYASABKAsyEy50YXNreWFyZC52MS5UZW5hbnQiIAoQR2V0VGVuYW50UmVxdWVzdBIMCgRuYW1lGAEgASgJIjgKEUdldFRlbmFudFJlc3BvbnNlEiMKBnRlbmFudBgBIAEoCzITLnRhc2t5YXJkLnYxLlRlbmFudCJLChJMaXN0VGVuYW50c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSDgoGZmlsdGVyGAMgASgJIlQKE0xpc3RUZW5hbnRzUmVzcG9uc2USJAoHdGVuYW50cxgBIAMoCzITLnRhc2t5YXJkLnYxLlRlbmFudBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiggEKE1VwZGF0ZVRlbmFudFJlcXVlc3QSIwoGdGVuYW50GAEgASgLMhMudGFza3lhcmQudjEuVGVuYW50Ei8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIVCg12YWxpZGF0ZV9vbmx5GAMgASgIIjsKFFVwZGF0ZVRlbmFudFJlc3BvbnNlEiMKBnRlbmFudBgBIAEoCzITLnRhc2t5YXJkLnYxLlRlbmFudCJMChNEZWxldGVUZW5hbnRSZXF1ZXN0EgwKBG5hbWUYASABKAkSDQoFZm9yY2UYAiABKAgSGAoQcmVzb3VyY2VfdmVyc2lvbhgDIAEoAyIWChREZWxldGVUZW5hbnRSZXNwb25zZSIlChVHZXRUZW5hbnRVc2FnZVJlcXVlc3QSDAoEbmFtZRgBIAEoCSKMAQoWR2V0VGVuYW50VXNhZ2VSZXNwb25zZRIxCg9lZmZlY3RpdmVfcXVvdGEYASABKAsyGC50YXNreWFyZC52MS5UZW5hbnRRdW90YRIUCgxhY3RpdmVfdGFza3MYAiABKAUSFAoMcXVldWVkX3Rhc2tzGAMgASgFEhMKC3JhdGVfdG9rZW5zGAQgASgFIhkKF0xpc3RUZW5hbnRTaGFyZXNSZXF1ZXN0IkIKGExpc3RUZW5hbnRTaGFyZXNSZXNwb25zZRImCgZzaGFyZXMYASADKAsyFi50YXNreWFyZC52MS5Vc2VkU2hhcmUiaQoJVXNlZFNoYXJlEg4KBnRlbmFudBgBIAEoCRIOCgZ3ZWlnaHQYAiABKAUSEgoKdXNlZF9zaGFyZRgDIAEoARIRCglkdWVfc2hhcmUYBCABKAESFQoNcnVubmluZ19jb3VudBgFIAEoAzLoBAoNVGVuYW50U2VydmljZRJTCgxDcmVhdGVUZW5hbnQSIC50YXNreWFyZC52MS5DcmVhdGVUZW5hbnRSZXF1ZXN0GiEudGFza3lhcmQudjEuQ3JlYXRlVGVuYW50UmVzcG9uc2USSgoJR2V0VGVuYW50Eh0udGFza3lhcmQudjEuR2V0VGVuYW50UmVxdWVzdBoeLnRhc2t5YXJkLnYxLkdldFRlbmFudFJlc3BvbnNlElAKC0xpc3RUZW5hbnRzEh8udGFza3lhcmQudjEuTGlzdFRlbmFudHNSZXF1ZXN0GiAudGFza3lhcmQudjEuTGlzdFRlbmFudHNSZXNwb25zZRJTCgxVcGRhdGVUZW5hbnQSIC50YXNreWFyZC52MS5VcGRhdGVUZW5hbnRSZXF1ZXN0GiEudGFza3lhcmQudjEuVXBkYXRlVGVuYW50UmVzcG9uc2USUwoMRGVsZXRlVGVuYW50EiAudGFza3lhcmQudjEuRGVsZXRlVGVuYW50UmVxdWVzdBohLnRhc2t5YXJkLnYxLkRlbGV0ZVRlbmFudFJlc3BvbnNlElkKDkdldFRlbmFudFVzYWdlEiIudGFza3lhcmQudjEuR2V0VGVuYW50VXNhZ2VSZXF1ZXN0GiMudGFza3lhcmQudjEuR2V0VGVuYW50VXNhZ2VSZXNwb25zZRJfChBMaXN0VGVuYW50U2hhcmVzEiQudGFza3lhcmQudjEuTGlzdFRlbmFudFNoYXJlc1JlcXVlc3QaJS50YXNreWFyZC52MS5MaXN0VGVuYW50U2hhcmVzUmVzcG9uc2VCOwoPZGV2LnRhc2t5YXJkLnYxUAFaJnRhc2t5YXJkLmRldi9nby90YXNreWFyZC92MTt0YXNreWFyZHYxYgZwcm90bzM", [file_google_protobuf_field_mask, file_taskyard_v1_tenant]);
 
 /**
  * Request of CreateTenant.
@@ -42,6 +42,13 @@ export type CreateTenantRequest = Message<"taskyard.v1.CreateTenantRequest"> & {
    * @generated from field: string request_id = 3;
    */
   requestId: string;
+
+  /**
+   * Check everything, create nothing.
+   *
+   * @generated from field: bool validate_only = 4;
+   */
+  validateOnly: boolean;
 };
 
 /**
@@ -196,6 +203,13 @@ export type UpdateTenantRequest = Message<"taskyard.v1.UpdateTenantRequest"> & {
    * @generated from field: google.protobuf.FieldMask update_mask = 2;
    */
   updateMask?: FieldMask | undefined;
+
+  /**
+   * Check everything, change nothing.
+   *
+   * @generated from field: bool validate_only = 3;
+   */
+  validateOnly: boolean;
 };
 
 /**
@@ -340,6 +354,91 @@ export const GetTenantUsageResponseSchema: GenMessage<GetTenantUsageResponse> = 
   messageDesc(file_taskyard_v1_tenant_service, 11);
 
 /**
+ * Request of ListTenantShares.
+ *
+ * @generated from message taskyard.v1.ListTenantSharesRequest
+ */
+export type ListTenantSharesRequest = Message<"taskyard.v1.ListTenantSharesRequest"> & {
+};
+
+/**
+ * Describes the message taskyard.v1.ListTenantSharesRequest.
+ * Use `create(ListTenantSharesRequestSchema)` to create a new message.
+ */
+export const ListTenantSharesRequestSchema: GenMessage<ListTenantSharesRequest> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_tenant_service, 12);
+
+/**
+ * Response of ListTenantShares.
+ *
+ * @generated from message taskyard.v1.ListTenantSharesResponse
+ */
+export type ListTenantSharesResponse = Message<"taskyard.v1.ListTenantSharesResponse"> & {
+  /**
+   * Largest use first, at most 1000.
+   *
+   * @generated from field: repeated taskyard.v1.UsedShare shares = 1;
+   */
+  shares: UsedShare[];
+};
+
+/**
+ * Describes the message taskyard.v1.ListTenantSharesResponse.
+ * Use `create(ListTenantSharesResponseSchema)` to create a new message.
+ */
+export const ListTenantSharesResponseSchema: GenMessage<ListTenantSharesResponse> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_tenant_service, 13);
+
+/**
+ * Use of the runners by one tenant.
+ *
+ * @generated from message taskyard.v1.UsedShare
+ */
+export type UsedShare = Message<"taskyard.v1.UsedShare"> & {
+  /**
+   * tenants/{tenant}
+   *
+   * @generated from field: string tenant = 1;
+   */
+  tenant: string;
+
+  /**
+   * Weight in force.
+   *
+   * @generated from field: int32 weight = 2;
+   */
+  weight: number;
+
+  /**
+   * Of all use, 0..1.
+   *
+   * @generated from field: double used_share = 3;
+   */
+  usedShare: number;
+
+  /**
+   * Of all weights of the tenants listed for an administrator, 0..1.
+   *
+   * @generated from field: double due_share = 4;
+   */
+  dueShare: number;
+
+  /**
+   * Tasks that hold a lease.
+   *
+   * @generated from field: int64 running_count = 5;
+   */
+  runningCount: bigint;
+};
+
+/**
+ * Describes the message taskyard.v1.UsedShare.
+ * Use `create(UsedShareSchema)` to create a new message.
+ */
+export const UsedShareSchema: GenMessage<UsedShare> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_tenant_service, 14);
+
+/**
  * Tenants (administrators).  Served by taskdb.
  *
  * @generated from service taskyard.v1.TenantService
@@ -415,6 +514,18 @@ export const TenantService: GenService<{
     methodKind: "unary";
     input: typeof GetTenantUsageRequestSchema;
     output: typeof GetTenantUsageResponseSchema;
+  },
+  /**
+   * Lists what share of the runners' time each tenant has used lately (half-life 5 min) beside
+   * the share that its weight gives it while all of them have work.  Tenants that used nothing
+   * are left out.  A tenant's key sees its own only.
+   *
+   * @generated from rpc taskyard.v1.TenantService.ListTenantShares
+   */
+  listTenantShares: {
+    methodKind: "unary";
+    input: typeof ListTenantSharesRequestSchema;
+    output: typeof ListTenantSharesResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_taskyard_v1_tenant_service, 0);

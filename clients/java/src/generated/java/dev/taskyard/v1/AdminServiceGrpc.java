@@ -15,6 +15,36 @@ public final class AdminServiceGrpc {
   public static final java.lang.String SERVICE_NAME = "taskyard.v1.AdminService";
 
   // Static method descriptors that strictly reflect the proto.
+  private static volatile io.grpc.MethodDescriptor<dev.taskyard.v1.GetSystemStatusRequest,
+      dev.taskyard.v1.GetSystemStatusResponse> getGetSystemStatusMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "GetSystemStatus",
+      requestType = dev.taskyard.v1.GetSystemStatusRequest.class,
+      responseType = dev.taskyard.v1.GetSystemStatusResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.taskyard.v1.GetSystemStatusRequest,
+      dev.taskyard.v1.GetSystemStatusResponse> getGetSystemStatusMethod() {
+    io.grpc.MethodDescriptor<dev.taskyard.v1.GetSystemStatusRequest, dev.taskyard.v1.GetSystemStatusResponse> getGetSystemStatusMethod;
+    if ((getGetSystemStatusMethod = AdminServiceGrpc.getGetSystemStatusMethod) == null) {
+      synchronized (AdminServiceGrpc.class) {
+        if ((getGetSystemStatusMethod = AdminServiceGrpc.getGetSystemStatusMethod) == null) {
+          AdminServiceGrpc.getGetSystemStatusMethod = getGetSystemStatusMethod =
+              io.grpc.MethodDescriptor.<dev.taskyard.v1.GetSystemStatusRequest, dev.taskyard.v1.GetSystemStatusResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "GetSystemStatus"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.lite.ProtoLiteUtils.marshaller(
+                  dev.taskyard.v1.GetSystemStatusRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.lite.ProtoLiteUtils.marshaller(
+                  dev.taskyard.v1.GetSystemStatusResponse.getDefaultInstance()))
+              .build();
+        }
+      }
+    }
+    return getGetSystemStatusMethod;
+  }
+
   private static volatile io.grpc.MethodDescriptor<dev.taskyard.v1.RunDoctorRequest,
       dev.taskyard.v1.RunDoctorResponse> getRunDoctorMethod;
 
@@ -135,6 +165,36 @@ public final class AdminServiceGrpc {
     return getGetWebhookSecretMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<dev.taskyard.v1.ListWebhookDeliveriesRequest,
+      dev.taskyard.v1.ListWebhookDeliveriesResponse> getListWebhookDeliveriesMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "ListWebhookDeliveries",
+      requestType = dev.taskyard.v1.ListWebhookDeliveriesRequest.class,
+      responseType = dev.taskyard.v1.ListWebhookDeliveriesResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.taskyard.v1.ListWebhookDeliveriesRequest,
+      dev.taskyard.v1.ListWebhookDeliveriesResponse> getListWebhookDeliveriesMethod() {
+    io.grpc.MethodDescriptor<dev.taskyard.v1.ListWebhookDeliveriesRequest, dev.taskyard.v1.ListWebhookDeliveriesResponse> getListWebhookDeliveriesMethod;
+    if ((getListWebhookDeliveriesMethod = AdminServiceGrpc.getListWebhookDeliveriesMethod) == null) {
+      synchronized (AdminServiceGrpc.class) {
+        if ((getListWebhookDeliveriesMethod = AdminServiceGrpc.getListWebhookDeliveriesMethod) == null) {
+          AdminServiceGrpc.getListWebhookDeliveriesMethod = getListWebhookDeliveriesMethod =
+              io.grpc.MethodDescriptor.<dev.taskyard.v1.ListWebhookDeliveriesRequest, dev.taskyard.v1.ListWebhookDeliveriesResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "ListWebhookDeliveries"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.lite.ProtoLiteUtils.marshaller(
+                  dev.taskyard.v1.ListWebhookDeliveriesRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.lite.ProtoLiteUtils.marshaller(
+                  dev.taskyard.v1.ListWebhookDeliveriesResponse.getDefaultInstance()))
+              .build();
+        }
+      }
+    }
+    return getListWebhookDeliveriesMethod;
+  }
+
   /**
    * Creates a new async stub that supports all call types for the service
    */
@@ -203,6 +263,19 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
+     * Returns whether work can proceed, and what it depends on: runners, database, disk, leader,
+     * replication, and the age of the oldest waiting task.  While the database is away it fails
+     * like every call, with UNAVAILABLE.  Safe to repeat.
+     * Errors: none.
+     * </pre>
+     */
+    default void getSystemStatus(dev.taskyard.v1.GetSystemStatusRequest request,
+        io.grpc.stub.StreamObserver<dev.taskyard.v1.GetSystemStatusResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getGetSystemStatusMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
      * Recomputes the invariants, and repairs what can safely be repaired when asked to.  May take
      * as long as the jobs and webhooks that it has run and sent.  Safe to repeat.
      * Errors: INVALID_ARGUMENT (FIELD_INVALID: unknown check).
@@ -247,6 +320,18 @@ public final class AdminServiceGrpc {
         io.grpc.stub.StreamObserver<dev.taskyard.v1.GetWebhookSecretResponse> responseObserver) {
       io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getGetWebhookSecretMethod(), responseObserver);
     }
+
+    /**
+     * <pre>
+     * Lists the webhook calls that are not delivered yet, oldest first.  A delivered call is
+     * removed; one that was given up is an audit event (webhook.given_up).  Also for a tenant's keys.
+     * Errors: NOT_FOUND; INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
+     * </pre>
+     */
+    default void listWebhookDeliveries(dev.taskyard.v1.ListWebhookDeliveriesRequest request,
+        io.grpc.stub.StreamObserver<dev.taskyard.v1.ListWebhookDeliveriesResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getListWebhookDeliveriesMethod(), responseObserver);
+    }
   }
 
   /**
@@ -280,6 +365,20 @@ public final class AdminServiceGrpc {
     protected AdminServiceStub build(
         io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
       return new AdminServiceStub(channel, callOptions);
+    }
+
+    /**
+     * <pre>
+     * Returns whether work can proceed, and what it depends on: runners, database, disk, leader,
+     * replication, and the age of the oldest waiting task.  While the database is away it fails
+     * like every call, with UNAVAILABLE.  Safe to repeat.
+     * Errors: none.
+     * </pre>
+     */
+    public void getSystemStatus(dev.taskyard.v1.GetSystemStatusRequest request,
+        io.grpc.stub.StreamObserver<dev.taskyard.v1.GetSystemStatusResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getGetSystemStatusMethod(), getCallOptions()), request, responseObserver);
     }
 
     /**
@@ -332,6 +431,19 @@ public final class AdminServiceGrpc {
       io.grpc.stub.ClientCalls.asyncUnaryCall(
           getChannel().newCall(getGetWebhookSecretMethod(), getCallOptions()), request, responseObserver);
     }
+
+    /**
+     * <pre>
+     * Lists the webhook calls that are not delivered yet, oldest first.  A delivered call is
+     * removed; one that was given up is an audit event (webhook.given_up).  Also for a tenant's keys.
+     * Errors: NOT_FOUND; INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
+     * </pre>
+     */
+    public void listWebhookDeliveries(dev.taskyard.v1.ListWebhookDeliveriesRequest request,
+        io.grpc.stub.StreamObserver<dev.taskyard.v1.ListWebhookDeliveriesResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getListWebhookDeliveriesMethod(), getCallOptions()), request, responseObserver);
+    }
   }
 
   /**
@@ -351,6 +463,19 @@ public final class AdminServiceGrpc {
     protected AdminServiceBlockingV2Stub build(
         io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
       return new AdminServiceBlockingV2Stub(channel, callOptions);
+    }
+
+    /**
+     * <pre>
+     * Returns whether work can proceed, and what it depends on: runners, database, disk, leader,
+     * replication, and the age of the oldest waiting task.  While the database is away it fails
+     * like every call, with UNAVAILABLE.  Safe to repeat.
+     * Errors: none.
+     * </pre>
+     */
+    public dev.taskyard.v1.GetSystemStatusResponse getSystemStatus(dev.taskyard.v1.GetSystemStatusRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getGetSystemStatusMethod(), getCallOptions(), request);
     }
 
     /**
@@ -399,6 +524,18 @@ public final class AdminServiceGrpc {
       return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
           getChannel(), getGetWebhookSecretMethod(), getCallOptions(), request);
     }
+
+    /**
+     * <pre>
+     * Lists the webhook calls that are not delivered yet, oldest first.  A delivered call is
+     * removed; one that was given up is an audit event (webhook.given_up).  Also for a tenant's keys.
+     * Errors: NOT_FOUND; INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
+     * </pre>
+     */
+    public dev.taskyard.v1.ListWebhookDeliveriesResponse listWebhookDeliveries(dev.taskyard.v1.ListWebhookDeliveriesRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getListWebhookDeliveriesMethod(), getCallOptions(), request);
+    }
   }
 
   /**
@@ -418,6 +555,19 @@ public final class AdminServiceGrpc {
     protected AdminServiceBlockingStub build(
         io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
       return new AdminServiceBlockingStub(channel, callOptions);
+    }
+
+    /**
+     * <pre>
+     * Returns whether work can proceed, and what it depends on: runners, database, disk, leader,
+     * replication, and the age of the oldest waiting task.  While the database is away it fails
+     * like every call, with UNAVAILABLE.  Safe to repeat.
+     * Errors: none.
+     * </pre>
+     */
+    public dev.taskyard.v1.GetSystemStatusResponse getSystemStatus(dev.taskyard.v1.GetSystemStatusRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getGetSystemStatusMethod(), getCallOptions(), request);
     }
 
     /**
@@ -466,6 +616,18 @@ public final class AdminServiceGrpc {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getGetWebhookSecretMethod(), getCallOptions(), request);
     }
+
+    /**
+     * <pre>
+     * Lists the webhook calls that are not delivered yet, oldest first.  A delivered call is
+     * removed; one that was given up is an audit event (webhook.given_up).  Also for a tenant's keys.
+     * Errors: NOT_FOUND; INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
+     * </pre>
+     */
+    public dev.taskyard.v1.ListWebhookDeliveriesResponse listWebhookDeliveries(dev.taskyard.v1.ListWebhookDeliveriesRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getListWebhookDeliveriesMethod(), getCallOptions(), request);
+    }
   }
 
   /**
@@ -485,6 +647,20 @@ public final class AdminServiceGrpc {
     protected AdminServiceFutureStub build(
         io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
       return new AdminServiceFutureStub(channel, callOptions);
+    }
+
+    /**
+     * <pre>
+     * Returns whether work can proceed, and what it depends on: runners, database, disk, leader,
+     * replication, and the age of the oldest waiting task.  While the database is away it fails
+     * like every call, with UNAVAILABLE.  Safe to repeat.
+     * Errors: none.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.taskyard.v1.GetSystemStatusResponse> getSystemStatus(
+        dev.taskyard.v1.GetSystemStatusRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getGetSystemStatusMethod(), getCallOptions()), request);
     }
 
     /**
@@ -537,12 +713,27 @@ public final class AdminServiceGrpc {
       return io.grpc.stub.ClientCalls.futureUnaryCall(
           getChannel().newCall(getGetWebhookSecretMethod(), getCallOptions()), request);
     }
+
+    /**
+     * <pre>
+     * Lists the webhook calls that are not delivered yet, oldest first.  A delivered call is
+     * removed; one that was given up is an audit event (webhook.given_up).  Also for a tenant's keys.
+     * Errors: NOT_FOUND; INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.taskyard.v1.ListWebhookDeliveriesResponse> listWebhookDeliveries(
+        dev.taskyard.v1.ListWebhookDeliveriesRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getListWebhookDeliveriesMethod(), getCallOptions()), request);
+    }
   }
 
-  private static final int METHODID_RUN_DOCTOR = 0;
-  private static final int METHODID_LIST_QUARANTINES = 1;
-  private static final int METHODID_RELEASE_QUARANTINE = 2;
-  private static final int METHODID_GET_WEBHOOK_SECRET = 3;
+  private static final int METHODID_GET_SYSTEM_STATUS = 0;
+  private static final int METHODID_RUN_DOCTOR = 1;
+  private static final int METHODID_LIST_QUARANTINES = 2;
+  private static final int METHODID_RELEASE_QUARANTINE = 3;
+  private static final int METHODID_GET_WEBHOOK_SECRET = 4;
+  private static final int METHODID_LIST_WEBHOOK_DELIVERIES = 5;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -561,6 +752,10 @@ public final class AdminServiceGrpc {
     @java.lang.SuppressWarnings("unchecked")
     public void invoke(Req request, io.grpc.stub.StreamObserver<Resp> responseObserver) {
       switch (methodId) {
+        case METHODID_GET_SYSTEM_STATUS:
+          serviceImpl.getSystemStatus((dev.taskyard.v1.GetSystemStatusRequest) request,
+              (io.grpc.stub.StreamObserver<dev.taskyard.v1.GetSystemStatusResponse>) responseObserver);
+          break;
         case METHODID_RUN_DOCTOR:
           serviceImpl.runDoctor((dev.taskyard.v1.RunDoctorRequest) request,
               (io.grpc.stub.StreamObserver<dev.taskyard.v1.RunDoctorResponse>) responseObserver);
@@ -576,6 +771,10 @@ public final class AdminServiceGrpc {
         case METHODID_GET_WEBHOOK_SECRET:
           serviceImpl.getWebhookSecret((dev.taskyard.v1.GetWebhookSecretRequest) request,
               (io.grpc.stub.StreamObserver<dev.taskyard.v1.GetWebhookSecretResponse>) responseObserver);
+          break;
+        case METHODID_LIST_WEBHOOK_DELIVERIES:
+          serviceImpl.listWebhookDeliveries((dev.taskyard.v1.ListWebhookDeliveriesRequest) request,
+              (io.grpc.stub.StreamObserver<dev.taskyard.v1.ListWebhookDeliveriesResponse>) responseObserver);
           break;
         default:
           throw new AssertionError();
@@ -595,6 +794,13 @@ public final class AdminServiceGrpc {
 
   public static final io.grpc.ServerServiceDefinition bindService(AsyncService service) {
     return io.grpc.ServerServiceDefinition.builder(getServiceDescriptor())
+        .addMethod(
+          getGetSystemStatusMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.taskyard.v1.GetSystemStatusRequest,
+              dev.taskyard.v1.GetSystemStatusResponse>(
+                service, METHODID_GET_SYSTEM_STATUS)))
         .addMethod(
           getRunDoctorMethod(),
           io.grpc.stub.ServerCalls.asyncUnaryCall(
@@ -623,6 +829,13 @@ public final class AdminServiceGrpc {
               dev.taskyard.v1.GetWebhookSecretRequest,
               dev.taskyard.v1.GetWebhookSecretResponse>(
                 service, METHODID_GET_WEBHOOK_SECRET)))
+        .addMethod(
+          getListWebhookDeliveriesMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.taskyard.v1.ListWebhookDeliveriesRequest,
+              dev.taskyard.v1.ListWebhookDeliveriesResponse>(
+                service, METHODID_LIST_WEBHOOK_DELIVERIES)))
         .build();
   }
 
@@ -635,10 +848,12 @@ public final class AdminServiceGrpc {
         result = serviceDescriptor;
         if (result == null) {
           serviceDescriptor = result = io.grpc.ServiceDescriptor.newBuilder(SERVICE_NAME)
+              .addMethod(getGetSystemStatusMethod())
               .addMethod(getRunDoctorMethod())
               .addMethod(getListQuarantinesMethod())
               .addMethod(getReleaseQuarantineMethod())
               .addMethod(getGetWebhookSecretMethod())
+              .addMethod(getListWebhookDeliveriesMethod())
               .build();
         }
       }

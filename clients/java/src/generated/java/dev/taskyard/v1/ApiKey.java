@@ -22,6 +22,7 @@ public  final class ApiKey extends
     name_ = "";
     tenant_ = "";
     description_ = "";
+    parent_ = "";
   }
   private int bitField0_;
   public static final int NAME_FIELD_NUMBER = 1;
@@ -468,7 +469,8 @@ public  final class ApiKey extends
   private com.google.protobuf.Timestamp expireTime_;
   /**
    * <pre>
-   * Not valid from then on.  Unset: never ends.
+   * Not valid from then on.  Unset: never ends.  A key that expires makes none that expires
+   * later or never.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp expire_time = 8 [json_name = "expireTime"];</code>
@@ -479,7 +481,8 @@ public  final class ApiKey extends
   }
   /**
    * <pre>
-   * Not valid from then on.  Unset: never ends.
+   * Not valid from then on.  Unset: never ends.  A key that expires makes none that expires
+   * later or never.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp expire_time = 8 [json_name = "expireTime"];</code>
@@ -490,7 +493,8 @@ public  final class ApiKey extends
   }
   /**
    * <pre>
-   * Not valid from then on.  Unset: never ends.
+   * Not valid from then on.  Unset: never ends.  A key that expires makes none that expires
+   * later or never.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp expire_time = 8 [json_name = "expireTime"];</code>
@@ -503,7 +507,8 @@ public  final class ApiKey extends
   }
   /**
    * <pre>
-   * Not valid from then on.  Unset: never ends.
+   * Not valid from then on.  Unset: never ends.  A key that expires makes none that expires
+   * later or never.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp expire_time = 8 [json_name = "expireTime"];</code>
@@ -522,7 +527,8 @@ public  final class ApiKey extends
   }
   /**
    * <pre>
-   * Not valid from then on.  Unset: never ends.
+   * Not valid from then on.  Unset: never ends.  A key that expires makes none that expires
+   * later or never.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp expire_time = 8 [json_name = "expireTime"];</code>
@@ -598,6 +604,79 @@ public  final class ApiKey extends
   private void clearRevokeTime() {
     revokeTime_ = null;
     bitField0_ = (bitField0_ & ~0x00000008);
+  }
+
+  public static final int PARENT_FIELD_NUMBER = 10;
+  private java.lang.String parent_;
+  /**
+   * <pre>
+   * For a key that a sign-in code was exchanged for: apiKeys/{api_key} of the key that made
+   * the code, which ends this one when it is revoked.
+   * </pre>
+   *
+   * <code>string parent = 10 [json_name = "parent"];</code>
+   * @return The parent.
+   */
+  @java.lang.Override
+  public java.lang.String getParent() {
+    return parent_;
+  }
+  /**
+   * <pre>
+   * For a key that a sign-in code was exchanged for: apiKeys/{api_key} of the key that made
+   * the code, which ends this one when it is revoked.
+   * </pre>
+   *
+   * <code>string parent = 10 [json_name = "parent"];</code>
+   * @return The bytes for parent.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getParentBytes() {
+    return com.google.protobuf.ByteString.copyFromUtf8(parent_);
+  }
+  /**
+   * <pre>
+   * For a key that a sign-in code was exchanged for: apiKeys/{api_key} of the key that made
+   * the code, which ends this one when it is revoked.
+   * </pre>
+   *
+   * <code>string parent = 10 [json_name = "parent"];</code>
+   * @param value The parent to set.
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void setParent(
+      java.lang.String value) {
+    value.getClass();  // minimal bytecode null check
+
+    parent_ = value;
+  }
+  /**
+   * <pre>
+   * For a key that a sign-in code was exchanged for: apiKeys/{api_key} of the key that made
+   * the code, which ends this one when it is revoked.
+   * </pre>
+   *
+   * <code>string parent = 10 [json_name = "parent"];</code>
+   */
+  private void clearParent() {
+
+    parent_ = getDefaultInstance().getParent();
+  }
+  /**
+   * <pre>
+   * For a key that a sign-in code was exchanged for: apiKeys/{api_key} of the key that made
+   * the code, which ends this one when it is revoked.
+   * </pre>
+   *
+   * <code>string parent = 10 [json_name = "parent"];</code>
+   * @param value The bytes for parent to set.
+   */
+  private void setParentBytes(
+      com.google.protobuf.ByteString value) {
+    checkByteStringIsUtf8(value);
+    parent_ = value.toStringUtf8();
+
   }
 
   public static dev.taskyard.v1.ApiKey parseFrom(
@@ -1158,7 +1237,8 @@ public  final class ApiKey extends
 
     /**
      * <pre>
-     * Not valid from then on.  Unset: never ends.
+     * Not valid from then on.  Unset: never ends.  A key that expires makes none that expires
+     * later or never.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp expire_time = 8 [json_name = "expireTime"];</code>
@@ -1169,7 +1249,8 @@ public  final class ApiKey extends
     }
     /**
      * <pre>
-     * Not valid from then on.  Unset: never ends.
+     * Not valid from then on.  Unset: never ends.  A key that expires makes none that expires
+     * later or never.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp expire_time = 8 [json_name = "expireTime"];</code>
@@ -1180,7 +1261,8 @@ public  final class ApiKey extends
     }
     /**
      * <pre>
-     * Not valid from then on.  Unset: never ends.
+     * Not valid from then on.  Unset: never ends.  A key that expires makes none that expires
+     * later or never.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp expire_time = 8 [json_name = "expireTime"];</code>
@@ -1192,7 +1274,8 @@ public  final class ApiKey extends
       }
     /**
      * <pre>
-     * Not valid from then on.  Unset: never ends.
+     * Not valid from then on.  Unset: never ends.  A key that expires makes none that expires
+     * later or never.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp expire_time = 8 [json_name = "expireTime"];</code>
@@ -1205,7 +1288,8 @@ public  final class ApiKey extends
     }
     /**
      * <pre>
-     * Not valid from then on.  Unset: never ends.
+     * Not valid from then on.  Unset: never ends.  A key that expires makes none that expires
+     * later or never.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp expire_time = 8 [json_name = "expireTime"];</code>
@@ -1217,7 +1301,8 @@ public  final class ApiKey extends
     }
     /**
      * <pre>
-     * Not valid from then on.  Unset: never ends.
+     * Not valid from then on.  Unset: never ends.  A key that expires makes none that expires
+     * later or never.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp expire_time = 8 [json_name = "expireTime"];</code>
@@ -1298,6 +1383,80 @@ public  final class ApiKey extends
       return this;
     }
 
+    /**
+     * <pre>
+     * For a key that a sign-in code was exchanged for: apiKeys/{api_key} of the key that made
+     * the code, which ends this one when it is revoked.
+     * </pre>
+     *
+     * <code>string parent = 10 [json_name = "parent"];</code>
+     * @return The parent.
+     */
+    @java.lang.Override
+    public java.lang.String getParent() {
+      return instance.getParent();
+    }
+    /**
+     * <pre>
+     * For a key that a sign-in code was exchanged for: apiKeys/{api_key} of the key that made
+     * the code, which ends this one when it is revoked.
+     * </pre>
+     *
+     * <code>string parent = 10 [json_name = "parent"];</code>
+     * @return The bytes for parent.
+     */
+    @java.lang.Override
+    public com.google.protobuf.ByteString
+        getParentBytes() {
+      return instance.getParentBytes();
+    }
+    /**
+     * <pre>
+     * For a key that a sign-in code was exchanged for: apiKeys/{api_key} of the key that made
+     * the code, which ends this one when it is revoked.
+     * </pre>
+     *
+     * <code>string parent = 10 [json_name = "parent"];</code>
+     * @param value The parent to set.
+     * @return This builder for chaining.
+     */
+    public Builder setParent(
+        java.lang.String value) {
+      copyOnWrite();
+      instance.setParent(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * For a key that a sign-in code was exchanged for: apiKeys/{api_key} of the key that made
+     * the code, which ends this one when it is revoked.
+     * </pre>
+     *
+     * <code>string parent = 10 [json_name = "parent"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearParent() {
+      copyOnWrite();
+      instance.clearParent();
+      return this;
+    }
+    /**
+     * <pre>
+     * For a key that a sign-in code was exchanged for: apiKeys/{api_key} of the key that made
+     * the code, which ends this one when it is revoked.
+     * </pre>
+     *
+     * <code>string parent = 10 [json_name = "parent"];</code>
+     * @param value The bytes for parent to set.
+     * @return This builder for chaining.
+     */
+    public Builder setParentBytes(
+        com.google.protobuf.ByteString value) {
+      copyOnWrite();
+      instance.setParentBytes(value);
+      return this;
+    }
+
     // @@protoc_insertion_point(builder_scope:taskyard.v1.ApiKey)
   }
   @java.lang.Override
@@ -1324,11 +1483,12 @@ public  final class ApiKey extends
             "createTime_",
             "expireTime_",
             "revokeTime_",
+            "parent_",
           };
           java.lang.String info =
-              "\u0000\t\u0000\u0001\u0001\t\t\u0000\u0000\u0000\u0001\u0208\u0002\f\u0003\u0208" +
+              "\u0000\n\u0000\u0001\u0001\n\n\u0000\u0000\u0000\u0001\u0208\u0002\f\u0003\u0208" +
               "\u0004\u0007\u0005\u1009\u0000\u0006\u0208\u0007\u1009\u0001\b\u1009\u0002\t\u1009" +
-              "\u0003";
+              "\u0003\n\u0208";
           return newMessageInfo(DEFAULT_INSTANCE, info, objects);
       }
       case GET_DEFAULT_INSTANCE: {

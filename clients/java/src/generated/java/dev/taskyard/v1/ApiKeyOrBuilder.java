@@ -139,7 +139,8 @@ public interface ApiKeyOrBuilder extends
 
   /**
    * <pre>
-   * Not valid from then on.  Unset: never ends.
+   * Not valid from then on.  Unset: never ends.  A key that expires makes none that expires
+   * later or never.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp expire_time = 8 [json_name = "expireTime"];</code>
@@ -148,7 +149,8 @@ public interface ApiKeyOrBuilder extends
   boolean hasExpireTime();
   /**
    * <pre>
-   * Not valid from then on.  Unset: never ends.
+   * Not valid from then on.  Unset: never ends.  A key that expires makes none that expires
+   * later or never.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp expire_time = 8 [json_name = "expireTime"];</code>
@@ -174,4 +176,26 @@ public interface ApiKeyOrBuilder extends
    * @return The revokeTime.
    */
   com.google.protobuf.Timestamp getRevokeTime();
+
+  /**
+   * <pre>
+   * For a key that a sign-in code was exchanged for: apiKeys/{api_key} of the key that made
+   * the code, which ends this one when it is revoked.
+   * </pre>
+   *
+   * <code>string parent = 10 [json_name = "parent"];</code>
+   * @return The parent.
+   */
+  java.lang.String getParent();
+  /**
+   * <pre>
+   * For a key that a sign-in code was exchanged for: apiKeys/{api_key} of the key that made
+   * the code, which ends this one when it is revoked.
+   * </pre>
+   *
+   * <code>string parent = 10 [json_name = "parent"];</code>
+   * @return The bytes for parent.
+   */
+  com.google.protobuf.ByteString
+      getParentBytes();
 }

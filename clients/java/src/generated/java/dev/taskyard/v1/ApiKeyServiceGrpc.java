@@ -75,6 +75,36 @@ public final class ApiKeyServiceGrpc {
     return getListApiKeysMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<dev.taskyard.v1.WhoAmIRequest,
+      dev.taskyard.v1.WhoAmIResponse> getWhoAmIMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "WhoAmI",
+      requestType = dev.taskyard.v1.WhoAmIRequest.class,
+      responseType = dev.taskyard.v1.WhoAmIResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.taskyard.v1.WhoAmIRequest,
+      dev.taskyard.v1.WhoAmIResponse> getWhoAmIMethod() {
+    io.grpc.MethodDescriptor<dev.taskyard.v1.WhoAmIRequest, dev.taskyard.v1.WhoAmIResponse> getWhoAmIMethod;
+    if ((getWhoAmIMethod = ApiKeyServiceGrpc.getWhoAmIMethod) == null) {
+      synchronized (ApiKeyServiceGrpc.class) {
+        if ((getWhoAmIMethod = ApiKeyServiceGrpc.getWhoAmIMethod) == null) {
+          ApiKeyServiceGrpc.getWhoAmIMethod = getWhoAmIMethod =
+              io.grpc.MethodDescriptor.<dev.taskyard.v1.WhoAmIRequest, dev.taskyard.v1.WhoAmIResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "WhoAmI"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.lite.ProtoLiteUtils.marshaller(
+                  dev.taskyard.v1.WhoAmIRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.lite.ProtoLiteUtils.marshaller(
+                  dev.taskyard.v1.WhoAmIResponse.getDefaultInstance()))
+              .build();
+        }
+      }
+    }
+    return getWhoAmIMethod;
+  }
+
   private static volatile io.grpc.MethodDescriptor<dev.taskyard.v1.RevokeApiKeyRequest,
       dev.taskyard.v1.RevokeApiKeyResponse> getRevokeApiKeyMethod;
 
@@ -103,6 +133,66 @@ public final class ApiKeyServiceGrpc {
       }
     }
     return getRevokeApiKeyMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.taskyard.v1.CreateSignInCodeRequest,
+      dev.taskyard.v1.CreateSignInCodeResponse> getCreateSignInCodeMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "CreateSignInCode",
+      requestType = dev.taskyard.v1.CreateSignInCodeRequest.class,
+      responseType = dev.taskyard.v1.CreateSignInCodeResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.taskyard.v1.CreateSignInCodeRequest,
+      dev.taskyard.v1.CreateSignInCodeResponse> getCreateSignInCodeMethod() {
+    io.grpc.MethodDescriptor<dev.taskyard.v1.CreateSignInCodeRequest, dev.taskyard.v1.CreateSignInCodeResponse> getCreateSignInCodeMethod;
+    if ((getCreateSignInCodeMethod = ApiKeyServiceGrpc.getCreateSignInCodeMethod) == null) {
+      synchronized (ApiKeyServiceGrpc.class) {
+        if ((getCreateSignInCodeMethod = ApiKeyServiceGrpc.getCreateSignInCodeMethod) == null) {
+          ApiKeyServiceGrpc.getCreateSignInCodeMethod = getCreateSignInCodeMethod =
+              io.grpc.MethodDescriptor.<dev.taskyard.v1.CreateSignInCodeRequest, dev.taskyard.v1.CreateSignInCodeResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "CreateSignInCode"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.lite.ProtoLiteUtils.marshaller(
+                  dev.taskyard.v1.CreateSignInCodeRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.lite.ProtoLiteUtils.marshaller(
+                  dev.taskyard.v1.CreateSignInCodeResponse.getDefaultInstance()))
+              .build();
+        }
+      }
+    }
+    return getCreateSignInCodeMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.taskyard.v1.RedeemSignInCodeRequest,
+      dev.taskyard.v1.RedeemSignInCodeResponse> getRedeemSignInCodeMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "RedeemSignInCode",
+      requestType = dev.taskyard.v1.RedeemSignInCodeRequest.class,
+      responseType = dev.taskyard.v1.RedeemSignInCodeResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.taskyard.v1.RedeemSignInCodeRequest,
+      dev.taskyard.v1.RedeemSignInCodeResponse> getRedeemSignInCodeMethod() {
+    io.grpc.MethodDescriptor<dev.taskyard.v1.RedeemSignInCodeRequest, dev.taskyard.v1.RedeemSignInCodeResponse> getRedeemSignInCodeMethod;
+    if ((getRedeemSignInCodeMethod = ApiKeyServiceGrpc.getRedeemSignInCodeMethod) == null) {
+      synchronized (ApiKeyServiceGrpc.class) {
+        if ((getRedeemSignInCodeMethod = ApiKeyServiceGrpc.getRedeemSignInCodeMethod) == null) {
+          ApiKeyServiceGrpc.getRedeemSignInCodeMethod = getRedeemSignInCodeMethod =
+              io.grpc.MethodDescriptor.<dev.taskyard.v1.RedeemSignInCodeRequest, dev.taskyard.v1.RedeemSignInCodeResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "RedeemSignInCode"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.lite.ProtoLiteUtils.marshaller(
+                  dev.taskyard.v1.RedeemSignInCodeRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.lite.ProtoLiteUtils.marshaller(
+                  dev.taskyard.v1.RedeemSignInCodeResponse.getDefaultInstance()))
+              .build();
+        }
+      }
+    }
+    return getRedeemSignInCodeMethod;
   }
 
   /**
@@ -197,14 +287,50 @@ public final class ApiKeyServiceGrpc {
 
     /**
      * <pre>
-     * Revokes a key permanently: at once on the replica that answers, everywhere else
-     * within 10 s; open streams end within 40 s.  Idempotent.
+     * Returns the key that the call was made with, of any kind.  Safe to repeat.
+     * Errors: UNAUTHENTICATED.
+     * </pre>
+     */
+    default void whoAmI(dev.taskyard.v1.WhoAmIRequest request,
+        io.grpc.stub.StreamObserver<dev.taskyard.v1.WhoAmIResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getWhoAmIMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Revokes a key permanently, and with it the keys of its sign-ins: at once on the replica
+     * that answers, everywhere else within 10 s; open streams end within 40 s.  Idempotent.
      * Errors: NOT_FOUND.
      * </pre>
      */
     default void revokeApiKey(dev.taskyard.v1.RevokeApiKeyRequest request,
         io.grpc.stub.StreamObserver<dev.taskyard.v1.RevokeApiKeyResponse> responseObserver) {
       io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getRevokeApiKeyMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Makes a code that signs one browser in with the rights of the caller's key.  The code is
+     * in this answer only, is valid once and for a few minutes; a repeat makes another code.
+     * A key has at most 10 codes: a new one replaces the oldest.
+     * </pre>
+     */
+    default void createSignInCode(dev.taskyard.v1.CreateSignInCodeRequest request,
+        io.grpc.stub.StreamObserver<dev.taskyard.v1.CreateSignInCodeResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getCreateSignInCodeMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Exchanges a sign-in code for a key that has the rights of the key that made the code and
+     * ends with it.  Needs no key: the code is the credential.  Not safe to repeat: the code is
+     * used up, and after a lost answer another one has to be made.
+     * Errors: UNAUTHENTICATED (SIGN_IN_CODE_INVALID).
+     * </pre>
+     */
+    default void redeemSignInCode(dev.taskyard.v1.RedeemSignInCodeRequest request,
+        io.grpc.stub.StreamObserver<dev.taskyard.v1.RedeemSignInCodeResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getRedeemSignInCodeMethod(), responseObserver);
     }
   }
 
@@ -269,8 +395,20 @@ public final class ApiKeyServiceGrpc {
 
     /**
      * <pre>
-     * Revokes a key permanently: at once on the replica that answers, everywhere else
-     * within 10 s; open streams end within 40 s.  Idempotent.
+     * Returns the key that the call was made with, of any kind.  Safe to repeat.
+     * Errors: UNAUTHENTICATED.
+     * </pre>
+     */
+    public void whoAmI(dev.taskyard.v1.WhoAmIRequest request,
+        io.grpc.stub.StreamObserver<dev.taskyard.v1.WhoAmIResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getWhoAmIMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Revokes a key permanently, and with it the keys of its sign-ins: at once on the replica
+     * that answers, everywhere else within 10 s; open streams end within 40 s.  Idempotent.
      * Errors: NOT_FOUND.
      * </pre>
      */
@@ -278,6 +416,33 @@ public final class ApiKeyServiceGrpc {
         io.grpc.stub.StreamObserver<dev.taskyard.v1.RevokeApiKeyResponse> responseObserver) {
       io.grpc.stub.ClientCalls.asyncUnaryCall(
           getChannel().newCall(getRevokeApiKeyMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Makes a code that signs one browser in with the rights of the caller's key.  The code is
+     * in this answer only, is valid once and for a few minutes; a repeat makes another code.
+     * A key has at most 10 codes: a new one replaces the oldest.
+     * </pre>
+     */
+    public void createSignInCode(dev.taskyard.v1.CreateSignInCodeRequest request,
+        io.grpc.stub.StreamObserver<dev.taskyard.v1.CreateSignInCodeResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getCreateSignInCodeMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Exchanges a sign-in code for a key that has the rights of the key that made the code and
+     * ends with it.  Needs no key: the code is the credential.  Not safe to repeat: the code is
+     * used up, and after a lost answer another one has to be made.
+     * Errors: UNAUTHENTICATED (SIGN_IN_CODE_INVALID).
+     * </pre>
+     */
+    public void redeemSignInCode(dev.taskyard.v1.RedeemSignInCodeRequest request,
+        io.grpc.stub.StreamObserver<dev.taskyard.v1.RedeemSignInCodeResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getRedeemSignInCodeMethod(), getCallOptions()), request, responseObserver);
     }
   }
 
@@ -326,14 +491,50 @@ public final class ApiKeyServiceGrpc {
 
     /**
      * <pre>
-     * Revokes a key permanently: at once on the replica that answers, everywhere else
-     * within 10 s; open streams end within 40 s.  Idempotent.
+     * Returns the key that the call was made with, of any kind.  Safe to repeat.
+     * Errors: UNAUTHENTICATED.
+     * </pre>
+     */
+    public dev.taskyard.v1.WhoAmIResponse whoAmI(dev.taskyard.v1.WhoAmIRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getWhoAmIMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Revokes a key permanently, and with it the keys of its sign-ins: at once on the replica
+     * that answers, everywhere else within 10 s; open streams end within 40 s.  Idempotent.
      * Errors: NOT_FOUND.
      * </pre>
      */
     public dev.taskyard.v1.RevokeApiKeyResponse revokeApiKey(dev.taskyard.v1.RevokeApiKeyRequest request) throws io.grpc.StatusException {
       return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
           getChannel(), getRevokeApiKeyMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Makes a code that signs one browser in with the rights of the caller's key.  The code is
+     * in this answer only, is valid once and for a few minutes; a repeat makes another code.
+     * A key has at most 10 codes: a new one replaces the oldest.
+     * </pre>
+     */
+    public dev.taskyard.v1.CreateSignInCodeResponse createSignInCode(dev.taskyard.v1.CreateSignInCodeRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getCreateSignInCodeMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Exchanges a sign-in code for a key that has the rights of the key that made the code and
+     * ends with it.  Needs no key: the code is the credential.  Not safe to repeat: the code is
+     * used up, and after a lost answer another one has to be made.
+     * Errors: UNAUTHENTICATED (SIGN_IN_CODE_INVALID).
+     * </pre>
+     */
+    public dev.taskyard.v1.RedeemSignInCodeResponse redeemSignInCode(dev.taskyard.v1.RedeemSignInCodeRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getRedeemSignInCodeMethod(), getCallOptions(), request);
     }
   }
 
@@ -382,14 +583,50 @@ public final class ApiKeyServiceGrpc {
 
     /**
      * <pre>
-     * Revokes a key permanently: at once on the replica that answers, everywhere else
-     * within 10 s; open streams end within 40 s.  Idempotent.
+     * Returns the key that the call was made with, of any kind.  Safe to repeat.
+     * Errors: UNAUTHENTICATED.
+     * </pre>
+     */
+    public dev.taskyard.v1.WhoAmIResponse whoAmI(dev.taskyard.v1.WhoAmIRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getWhoAmIMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Revokes a key permanently, and with it the keys of its sign-ins: at once on the replica
+     * that answers, everywhere else within 10 s; open streams end within 40 s.  Idempotent.
      * Errors: NOT_FOUND.
      * </pre>
      */
     public dev.taskyard.v1.RevokeApiKeyResponse revokeApiKey(dev.taskyard.v1.RevokeApiKeyRequest request) {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getRevokeApiKeyMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Makes a code that signs one browser in with the rights of the caller's key.  The code is
+     * in this answer only, is valid once and for a few minutes; a repeat makes another code.
+     * A key has at most 10 codes: a new one replaces the oldest.
+     * </pre>
+     */
+    public dev.taskyard.v1.CreateSignInCodeResponse createSignInCode(dev.taskyard.v1.CreateSignInCodeRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getCreateSignInCodeMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Exchanges a sign-in code for a key that has the rights of the key that made the code and
+     * ends with it.  Needs no key: the code is the credential.  Not safe to repeat: the code is
+     * used up, and after a lost answer another one has to be made.
+     * Errors: UNAUTHENTICATED (SIGN_IN_CODE_INVALID).
+     * </pre>
+     */
+    public dev.taskyard.v1.RedeemSignInCodeResponse redeemSignInCode(dev.taskyard.v1.RedeemSignInCodeRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getRedeemSignInCodeMethod(), getCallOptions(), request);
     }
   }
 
@@ -440,8 +677,20 @@ public final class ApiKeyServiceGrpc {
 
     /**
      * <pre>
-     * Revokes a key permanently: at once on the replica that answers, everywhere else
-     * within 10 s; open streams end within 40 s.  Idempotent.
+     * Returns the key that the call was made with, of any kind.  Safe to repeat.
+     * Errors: UNAUTHENTICATED.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.taskyard.v1.WhoAmIResponse> whoAmI(
+        dev.taskyard.v1.WhoAmIRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getWhoAmIMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * Revokes a key permanently, and with it the keys of its sign-ins: at once on the replica
+     * that answers, everywhere else within 10 s; open streams end within 40 s.  Idempotent.
      * Errors: NOT_FOUND.
      * </pre>
      */
@@ -450,11 +699,41 @@ public final class ApiKeyServiceGrpc {
       return io.grpc.stub.ClientCalls.futureUnaryCall(
           getChannel().newCall(getRevokeApiKeyMethod(), getCallOptions()), request);
     }
+
+    /**
+     * <pre>
+     * Makes a code that signs one browser in with the rights of the caller's key.  The code is
+     * in this answer only, is valid once and for a few minutes; a repeat makes another code.
+     * A key has at most 10 codes: a new one replaces the oldest.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.taskyard.v1.CreateSignInCodeResponse> createSignInCode(
+        dev.taskyard.v1.CreateSignInCodeRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getCreateSignInCodeMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * Exchanges a sign-in code for a key that has the rights of the key that made the code and
+     * ends with it.  Needs no key: the code is the credential.  Not safe to repeat: the code is
+     * used up, and after a lost answer another one has to be made.
+     * Errors: UNAUTHENTICATED (SIGN_IN_CODE_INVALID).
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.taskyard.v1.RedeemSignInCodeResponse> redeemSignInCode(
+        dev.taskyard.v1.RedeemSignInCodeRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getRedeemSignInCodeMethod(), getCallOptions()), request);
+    }
   }
 
   private static final int METHODID_CREATE_API_KEY = 0;
   private static final int METHODID_LIST_API_KEYS = 1;
-  private static final int METHODID_REVOKE_API_KEY = 2;
+  private static final int METHODID_WHO_AM_I = 2;
+  private static final int METHODID_REVOKE_API_KEY = 3;
+  private static final int METHODID_CREATE_SIGN_IN_CODE = 4;
+  private static final int METHODID_REDEEM_SIGN_IN_CODE = 5;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -481,9 +760,21 @@ public final class ApiKeyServiceGrpc {
           serviceImpl.listApiKeys((dev.taskyard.v1.ListApiKeysRequest) request,
               (io.grpc.stub.StreamObserver<dev.taskyard.v1.ListApiKeysResponse>) responseObserver);
           break;
+        case METHODID_WHO_AM_I:
+          serviceImpl.whoAmI((dev.taskyard.v1.WhoAmIRequest) request,
+              (io.grpc.stub.StreamObserver<dev.taskyard.v1.WhoAmIResponse>) responseObserver);
+          break;
         case METHODID_REVOKE_API_KEY:
           serviceImpl.revokeApiKey((dev.taskyard.v1.RevokeApiKeyRequest) request,
               (io.grpc.stub.StreamObserver<dev.taskyard.v1.RevokeApiKeyResponse>) responseObserver);
+          break;
+        case METHODID_CREATE_SIGN_IN_CODE:
+          serviceImpl.createSignInCode((dev.taskyard.v1.CreateSignInCodeRequest) request,
+              (io.grpc.stub.StreamObserver<dev.taskyard.v1.CreateSignInCodeResponse>) responseObserver);
+          break;
+        case METHODID_REDEEM_SIGN_IN_CODE:
+          serviceImpl.redeemSignInCode((dev.taskyard.v1.RedeemSignInCodeRequest) request,
+              (io.grpc.stub.StreamObserver<dev.taskyard.v1.RedeemSignInCodeResponse>) responseObserver);
           break;
         default:
           throw new AssertionError();
@@ -518,12 +809,33 @@ public final class ApiKeyServiceGrpc {
               dev.taskyard.v1.ListApiKeysResponse>(
                 service, METHODID_LIST_API_KEYS)))
         .addMethod(
+          getWhoAmIMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.taskyard.v1.WhoAmIRequest,
+              dev.taskyard.v1.WhoAmIResponse>(
+                service, METHODID_WHO_AM_I)))
+        .addMethod(
           getRevokeApiKeyMethod(),
           io.grpc.stub.ServerCalls.asyncUnaryCall(
             new MethodHandlers<
               dev.taskyard.v1.RevokeApiKeyRequest,
               dev.taskyard.v1.RevokeApiKeyResponse>(
                 service, METHODID_REVOKE_API_KEY)))
+        .addMethod(
+          getCreateSignInCodeMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.taskyard.v1.CreateSignInCodeRequest,
+              dev.taskyard.v1.CreateSignInCodeResponse>(
+                service, METHODID_CREATE_SIGN_IN_CODE)))
+        .addMethod(
+          getRedeemSignInCodeMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.taskyard.v1.RedeemSignInCodeRequest,
+              dev.taskyard.v1.RedeemSignInCodeResponse>(
+                service, METHODID_REDEEM_SIGN_IN_CODE)))
         .build();
   }
 
@@ -538,7 +850,10 @@ public final class ApiKeyServiceGrpc {
           serviceDescriptor = result = io.grpc.ServiceDescriptor.newBuilder(SERVICE_NAME)
               .addMethod(getCreateApiKeyMethod())
               .addMethod(getListApiKeysMethod())
+              .addMethod(getWhoAmIMethod())
               .addMethod(getRevokeApiKeyMethod())
+              .addMethod(getCreateSignInCodeMethod())
+              .addMethod(getRedeemSignInCodeMethod())
               .build();
         }
       }

@@ -105,7 +105,7 @@ public  final class AuditEvent extends
    * archived report_rejected
    * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
    * drained undrained updated deleted
-   * tenant.created updated deleted;  task_type.created updated deleted
+   * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
    * api_key.created revoked;  quarantine.created released
    * webhook.given_up;  audit.damage_acknowledged
    * </pre>
@@ -126,7 +126,7 @@ public  final class AuditEvent extends
    * archived report_rejected
    * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
    * drained undrained updated deleted
-   * tenant.created updated deleted;  task_type.created updated deleted
+   * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
    * api_key.created revoked;  quarantine.created released
    * webhook.given_up;  audit.damage_acknowledged
    * </pre>
@@ -148,7 +148,7 @@ public  final class AuditEvent extends
    * archived report_rejected
    * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
    * drained undrained updated deleted
-   * tenant.created updated deleted;  task_type.created updated deleted
+   * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
    * api_key.created revoked;  quarantine.created released
    * webhook.given_up;  audit.damage_acknowledged
    * </pre>
@@ -172,7 +172,7 @@ public  final class AuditEvent extends
    * archived report_rejected
    * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
    * drained undrained updated deleted
-   * tenant.created updated deleted;  task_type.created updated deleted
+   * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
    * api_key.created revoked;  quarantine.created released
    * webhook.given_up;  audit.damage_acknowledged
    * </pre>
@@ -192,7 +192,7 @@ public  final class AuditEvent extends
    * archived report_rejected
    * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
    * drained undrained updated deleted
-   * tenant.created updated deleted;  task_type.created updated deleted
+   * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
    * api_key.created revoked;  quarantine.created released
    * webhook.given_up;  audit.damage_acknowledged
    * </pre>
@@ -770,7 +770,7 @@ public  final class AuditEvent extends
      * archived report_rejected
      * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
      * drained undrained updated deleted
-     * tenant.created updated deleted;  task_type.created updated deleted
+     * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
      * api_key.created revoked;  quarantine.created released
      * webhook.given_up;  audit.damage_acknowledged
      * </pre>
@@ -791,7 +791,7 @@ public  final class AuditEvent extends
      * archived report_rejected
      * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
      * drained undrained updated deleted
-     * tenant.created updated deleted;  task_type.created updated deleted
+     * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
      * api_key.created revoked;  quarantine.created released
      * webhook.given_up;  audit.damage_acknowledged
      * </pre>
@@ -813,7 +813,7 @@ public  final class AuditEvent extends
      * archived report_rejected
      * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
      * drained undrained updated deleted
-     * tenant.created updated deleted;  task_type.created updated deleted
+     * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
      * api_key.created revoked;  quarantine.created released
      * webhook.given_up;  audit.damage_acknowledged
      * </pre>
@@ -837,7 +837,7 @@ public  final class AuditEvent extends
      * archived report_rejected
      * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
      * drained undrained updated deleted
-     * tenant.created updated deleted;  task_type.created updated deleted
+     * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
      * api_key.created revoked;  quarantine.created released
      * webhook.given_up;  audit.damage_acknowledged
      * </pre>
@@ -859,7 +859,7 @@ public  final class AuditEvent extends
      * archived report_rejected
      * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
      * drained undrained updated deleted
-     * tenant.created updated deleted;  task_type.created updated deleted
+     * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
      * api_key.created revoked;  quarantine.created released
      * webhook.given_up;  audit.damage_acknowledged
      * </pre>

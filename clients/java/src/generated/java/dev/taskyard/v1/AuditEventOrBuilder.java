@@ -39,7 +39,7 @@ public interface AuditEventOrBuilder extends
    * archived report_rejected
    * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
    * drained undrained updated deleted
-   * tenant.created updated deleted;  task_type.created updated deleted
+   * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
    * api_key.created revoked;  quarantine.created released
    * webhook.given_up;  audit.damage_acknowledged
    * </pre>
@@ -57,7 +57,7 @@ public interface AuditEventOrBuilder extends
    * archived report_rejected
    * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
    * drained undrained updated deleted
-   * tenant.created updated deleted;  task_type.created updated deleted
+   * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
    * api_key.created revoked;  quarantine.created released
    * webhook.given_up;  audit.damage_acknowledged
    * </pre>

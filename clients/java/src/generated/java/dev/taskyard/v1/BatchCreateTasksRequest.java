@@ -96,7 +96,7 @@ public  final class BatchCreateTasksRequest extends
   /**
    * <pre>
    * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-   * request is at most 16 MiB.
+   * request is at most 16 MiB, and at most 3.5 MB with view FULL.
    * </pre>
    *
    * <code>repeated .taskyard.v1.CreateTaskRequest requests = 2 [json_name = "requests"];</code>
@@ -108,7 +108,7 @@ public  final class BatchCreateTasksRequest extends
   /**
    * <pre>
    * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-   * request is at most 16 MiB.
+   * request is at most 16 MiB, and at most 3.5 MB with view FULL.
    * </pre>
    *
    * <code>repeated .taskyard.v1.CreateTaskRequest requests = 2 [json_name = "requests"];</code>
@@ -120,7 +120,7 @@ public  final class BatchCreateTasksRequest extends
   /**
    * <pre>
    * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-   * request is at most 16 MiB.
+   * request is at most 16 MiB, and at most 3.5 MB with view FULL.
    * </pre>
    *
    * <code>repeated .taskyard.v1.CreateTaskRequest requests = 2 [json_name = "requests"];</code>
@@ -132,7 +132,7 @@ public  final class BatchCreateTasksRequest extends
   /**
    * <pre>
    * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-   * request is at most 16 MiB.
+   * request is at most 16 MiB, and at most 3.5 MB with view FULL.
    * </pre>
    *
    * <code>repeated .taskyard.v1.CreateTaskRequest requests = 2 [json_name = "requests"];</code>
@@ -144,7 +144,7 @@ public  final class BatchCreateTasksRequest extends
   /**
    * <pre>
    * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-   * request is at most 16 MiB.
+   * request is at most 16 MiB, and at most 3.5 MB with view FULL.
    * </pre>
    *
    * <code>repeated .taskyard.v1.CreateTaskRequest requests = 2 [json_name = "requests"];</code>
@@ -164,7 +164,7 @@ public  final class BatchCreateTasksRequest extends
   /**
    * <pre>
    * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-   * request is at most 16 MiB.
+   * request is at most 16 MiB, and at most 3.5 MB with view FULL.
    * </pre>
    *
    * <code>repeated .taskyard.v1.CreateTaskRequest requests = 2 [json_name = "requests"];</code>
@@ -179,7 +179,7 @@ public  final class BatchCreateTasksRequest extends
   /**
    * <pre>
    * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-   * request is at most 16 MiB.
+   * request is at most 16 MiB, and at most 3.5 MB with view FULL.
    * </pre>
    *
    * <code>repeated .taskyard.v1.CreateTaskRequest requests = 2 [json_name = "requests"];</code>
@@ -193,7 +193,7 @@ public  final class BatchCreateTasksRequest extends
   /**
    * <pre>
    * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-   * request is at most 16 MiB.
+   * request is at most 16 MiB, and at most 3.5 MB with view FULL.
    * </pre>
    *
    * <code>repeated .taskyard.v1.CreateTaskRequest requests = 2 [json_name = "requests"];</code>
@@ -208,7 +208,7 @@ public  final class BatchCreateTasksRequest extends
   /**
    * <pre>
    * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-   * request is at most 16 MiB.
+   * request is at most 16 MiB, and at most 3.5 MB with view FULL.
    * </pre>
    *
    * <code>repeated .taskyard.v1.CreateTaskRequest requests = 2 [json_name = "requests"];</code>
@@ -222,7 +222,7 @@ public  final class BatchCreateTasksRequest extends
   /**
    * <pre>
    * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-   * request is at most 16 MiB.
+   * request is at most 16 MiB, and at most 3.5 MB with view FULL.
    * </pre>
    *
    * <code>repeated .taskyard.v1.CreateTaskRequest requests = 2 [json_name = "requests"];</code>
@@ -233,7 +233,7 @@ public  final class BatchCreateTasksRequest extends
   /**
    * <pre>
    * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-   * request is at most 16 MiB.
+   * request is at most 16 MiB, and at most 3.5 MB with view FULL.
    * </pre>
    *
    * <code>repeated .taskyard.v1.CreateTaskRequest requests = 2 [json_name = "requests"];</code>
@@ -608,7 +608,7 @@ public  final class BatchCreateTasksRequest extends
     /**
      * <pre>
      * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-     * request is at most 16 MiB.
+     * request is at most 16 MiB, and at most 3.5 MB with view FULL.
      * </pre>
      *
      * <code>repeated .taskyard.v1.CreateTaskRequest requests = 2 [json_name = "requests"];</code>
@@ -621,7 +621,7 @@ public  final class BatchCreateTasksRequest extends
     /**
      * <pre>
      * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-     * request is at most 16 MiB.
+     * request is at most 16 MiB, and at most 3.5 MB with view FULL.
      * </pre>
      *
      * <code>repeated .taskyard.v1.CreateTaskRequest requests = 2 [json_name = "requests"];</code>
@@ -632,7 +632,7 @@ public  final class BatchCreateTasksRequest extends
     }/**
      * <pre>
      * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-     * request is at most 16 MiB.
+     * request is at most 16 MiB, and at most 3.5 MB with view FULL.
      * </pre>
      *
      * <code>repeated .taskyard.v1.CreateTaskRequest requests = 2 [json_name = "requests"];</code>
@@ -644,7 +644,7 @@ public  final class BatchCreateTasksRequest extends
     /**
      * <pre>
      * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-     * request is at most 16 MiB.
+     * request is at most 16 MiB, and at most 3.5 MB with view FULL.
      * </pre>
      *
      * <code>repeated .taskyard.v1.CreateTaskRequest requests = 2 [json_name = "requests"];</code>
@@ -658,7 +658,7 @@ public  final class BatchCreateTasksRequest extends
     /**
      * <pre>
      * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-     * request is at most 16 MiB.
+     * request is at most 16 MiB, and at most 3.5 MB with view FULL.
      * </pre>
      *
      * <code>repeated .taskyard.v1.CreateTaskRequest requests = 2 [json_name = "requests"];</code>
@@ -673,7 +673,7 @@ public  final class BatchCreateTasksRequest extends
     /**
      * <pre>
      * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-     * request is at most 16 MiB.
+     * request is at most 16 MiB, and at most 3.5 MB with view FULL.
      * </pre>
      *
      * <code>repeated .taskyard.v1.CreateTaskRequest requests = 2 [json_name = "requests"];</code>
@@ -686,7 +686,7 @@ public  final class BatchCreateTasksRequest extends
     /**
      * <pre>
      * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-     * request is at most 16 MiB.
+     * request is at most 16 MiB, and at most 3.5 MB with view FULL.
      * </pre>
      *
      * <code>repeated .taskyard.v1.CreateTaskRequest requests = 2 [json_name = "requests"];</code>
@@ -700,7 +700,7 @@ public  final class BatchCreateTasksRequest extends
     /**
      * <pre>
      * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-     * request is at most 16 MiB.
+     * request is at most 16 MiB, and at most 3.5 MB with view FULL.
      * </pre>
      *
      * <code>repeated .taskyard.v1.CreateTaskRequest requests = 2 [json_name = "requests"];</code>
@@ -714,7 +714,7 @@ public  final class BatchCreateTasksRequest extends
     /**
      * <pre>
      * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-     * request is at most 16 MiB.
+     * request is at most 16 MiB, and at most 3.5 MB with view FULL.
      * </pre>
      *
      * <code>repeated .taskyard.v1.CreateTaskRequest requests = 2 [json_name = "requests"];</code>
@@ -729,7 +729,7 @@ public  final class BatchCreateTasksRequest extends
     /**
      * <pre>
      * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-     * request is at most 16 MiB.
+     * request is at most 16 MiB, and at most 3.5 MB with view FULL.
      * </pre>
      *
      * <code>repeated .taskyard.v1.CreateTaskRequest requests = 2 [json_name = "requests"];</code>
@@ -743,7 +743,7 @@ public  final class BatchCreateTasksRequest extends
     /**
      * <pre>
      * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-     * request is at most 16 MiB.
+     * request is at most 16 MiB, and at most 3.5 MB with view FULL.
      * </pre>
      *
      * <code>repeated .taskyard.v1.CreateTaskRequest requests = 2 [json_name = "requests"];</code>
@@ -756,7 +756,7 @@ public  final class BatchCreateTasksRequest extends
     /**
      * <pre>
      * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-     * request is at most 16 MiB.
+     * request is at most 16 MiB, and at most 3.5 MB with view FULL.
      * </pre>
      *
      * <code>repeated .taskyard.v1.CreateTaskRequest requests = 2 [json_name = "requests"];</code>

@@ -33,7 +33,7 @@ public interface BatchCreateTasksRequestOrBuilder extends
   /**
    * <pre>
    * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-   * request is at most 16 MiB.
+   * request is at most 16 MiB, and at most 3.5 MB with view FULL.
    * </pre>
    *
    * <code>repeated .taskyard.v1.CreateTaskRequest requests = 2 [json_name = "requests"];</code>
@@ -43,7 +43,7 @@ public interface BatchCreateTasksRequestOrBuilder extends
   /**
    * <pre>
    * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-   * request is at most 16 MiB.
+   * request is at most 16 MiB, and at most 3.5 MB with view FULL.
    * </pre>
    *
    * <code>repeated .taskyard.v1.CreateTaskRequest requests = 2 [json_name = "requests"];</code>
@@ -52,7 +52,7 @@ public interface BatchCreateTasksRequestOrBuilder extends
   /**
    * <pre>
    * Items; parent is empty or equal to the outer one; request_id per item.  The whole
-   * request is at most 16 MiB.
+   * request is at most 16 MiB, and at most 3.5 MB with view FULL.
    * </pre>
    *
    * <code>repeated .taskyard.v1.CreateTaskRequest requests = 2 [json_name = "requests"];</code>

@@ -227,6 +227,44 @@ public  final class CreateTenantRequest extends
 
   }
 
+  public static final int VALIDATE_ONLY_FIELD_NUMBER = 4;
+  private boolean validateOnly_;
+  /**
+   * <pre>
+   * Check everything, create nothing.
+   * </pre>
+   *
+   * <code>bool validate_only = 4 [json_name = "validateOnly"];</code>
+   * @return The validateOnly.
+   */
+  @java.lang.Override
+  public boolean getValidateOnly() {
+    return validateOnly_;
+  }
+  /**
+   * <pre>
+   * Check everything, create nothing.
+   * </pre>
+   *
+   * <code>bool validate_only = 4 [json_name = "validateOnly"];</code>
+   * @param value The validateOnly to set.
+   */
+  private void setValidateOnly(boolean value) {
+    
+    validateOnly_ = value;
+  }
+  /**
+   * <pre>
+   * Check everything, create nothing.
+   * </pre>
+   *
+   * <code>bool validate_only = 4 [json_name = "validateOnly"];</code>
+   */
+  private void clearValidateOnly() {
+
+    validateOnly_ = false;
+  }
+
   public static dev.taskyard.v1.CreateTenantRequest parseFrom(
       java.nio.ByteBuffer data)
       throws com.google.protobuf.InvalidProtocolBufferException {
@@ -537,6 +575,46 @@ public  final class CreateTenantRequest extends
       return this;
     }
 
+    /**
+     * <pre>
+     * Check everything, create nothing.
+     * </pre>
+     *
+     * <code>bool validate_only = 4 [json_name = "validateOnly"];</code>
+     * @return The validateOnly.
+     */
+    @java.lang.Override
+    public boolean getValidateOnly() {
+      return instance.getValidateOnly();
+    }
+    /**
+     * <pre>
+     * Check everything, create nothing.
+     * </pre>
+     *
+     * <code>bool validate_only = 4 [json_name = "validateOnly"];</code>
+     * @param value The validateOnly to set.
+     * @return This builder for chaining.
+     */
+    public Builder setValidateOnly(boolean value) {
+      copyOnWrite();
+      instance.setValidateOnly(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * Check everything, create nothing.
+     * </pre>
+     *
+     * <code>bool validate_only = 4 [json_name = "validateOnly"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearValidateOnly() {
+      copyOnWrite();
+      instance.clearValidateOnly();
+      return this;
+    }
+
     // @@protoc_insertion_point(builder_scope:taskyard.v1.CreateTenantRequest)
   }
   @java.lang.Override
@@ -557,10 +635,11 @@ public  final class CreateTenantRequest extends
             "tenantId_",
             "tenant_",
             "requestId_",
+            "validateOnly_",
           };
           java.lang.String info =
-              "\u0000\u0003\u0000\u0001\u0001\u0003\u0003\u0000\u0000\u0000\u0001\u0208\u0002\u1009" +
-              "\u0000\u0003\u0208";
+              "\u0000\u0004\u0000\u0001\u0001\u0004\u0004\u0000\u0000\u0000\u0001\u0208\u0002\u1009" +
+              "\u0000\u0003\u0208\u0004\u0007";
           return newMessageInfo(DEFAULT_INSTANCE, info, objects);
       }
       case GET_DEFAULT_INSTANCE: {

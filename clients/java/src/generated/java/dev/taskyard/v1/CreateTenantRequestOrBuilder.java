@@ -68,4 +68,14 @@ public interface CreateTenantRequestOrBuilder extends
    */
   com.google.protobuf.ByteString
       getRequestIdBytes();
+
+  /**
+   * <pre>
+   * Check everything, create nothing.
+   * </pre>
+   *
+   * <code>bool validate_only = 4 [json_name = "validateOnly"];</code>
+   * @return The validateOnly.
+   */
+  boolean getValidateOnly();
 }

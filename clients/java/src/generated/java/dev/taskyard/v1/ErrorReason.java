@@ -105,6 +105,14 @@ public enum ErrorReason
   ERROR_REASON_UNAUTHENTICATED(15),
   /**
    * <pre>
+   * UNAUTHENTICATED: the sign-in code is unknown, used or expired.
+   * </pre>
+   *
+   * <code>ERROR_REASON_SIGN_IN_CODE_INVALID = 14;</code>
+   */
+  ERROR_REASON_SIGN_IN_CODE_INVALID(14),
+  /**
+   * <pre>
    * PERMISSION_DENIED: the principal may not call this method.
    * </pre>
    *
@@ -298,7 +306,8 @@ public enum ErrorReason
   ERROR_REASON_RESUME_TOKEN_EXPIRED(60),
   /**
    * <pre>
-   * OUT_OF_RANGE: resume token was made before a backup was restored; list again.
+   * OUT_OF_RANGE: resume token is of a history that a restored backup, or a standby that lacks
+   * changes, has replaced; list again.
    * </pre>
    *
    * <code>ERROR_REASON_LOG_EPOCH_CHANGED = 61;</code>
@@ -370,6 +379,14 @@ public enum ErrorReason
   ERROR_REASON_OVERLOADED(77),
   /**
    * <pre>
+   * RESOURCE_EXHAUSTED: tenant max_storage_bytes; RetryInfo.
+   * </pre>
+   *
+   * <code>ERROR_REASON_STORAGE_QUOTA_EXCEEDED = 78;</code>
+   */
+  ERROR_REASON_STORAGE_QUOTA_EXCEEDED(78),
+  /**
+   * <pre>
    * UNAVAILABLE: server is shutting down; reconnect elsewhere.
    * </pre>
    *
@@ -392,6 +409,14 @@ public enum ErrorReason
    * <code>ERROR_REASON_HEARTBEAT_TIMEOUT = 82;</code>
    */
   ERROR_REASON_HEARTBEAT_TIMEOUT(82),
+  /**
+   * <pre>
+   * UNAVAILABLE: the result of a run is being compared with its schema; RetryInfo.
+   * </pre>
+   *
+   * <code>ERROR_REASON_RESULT_CHECK_PENDING = 83;</code>
+   */
+  ERROR_REASON_RESULT_CHECK_PENDING(83),
   /**
    * <pre>
    * DATA_LOSS: checkpoint digest or size does not match.
@@ -491,6 +516,14 @@ public enum ErrorReason
    * <code>ERROR_REASON_UNAUTHENTICATED = 15;</code>
    */
   public static final int ERROR_REASON_UNAUTHENTICATED_VALUE = 15;
+  /**
+   * <pre>
+   * UNAUTHENTICATED: the sign-in code is unknown, used or expired.
+   * </pre>
+   *
+   * <code>ERROR_REASON_SIGN_IN_CODE_INVALID = 14;</code>
+   */
+  public static final int ERROR_REASON_SIGN_IN_CODE_INVALID_VALUE = 14;
   /**
    * <pre>
    * PERMISSION_DENIED: the principal may not call this method.
@@ -686,7 +719,8 @@ public enum ErrorReason
   public static final int ERROR_REASON_RESUME_TOKEN_EXPIRED_VALUE = 60;
   /**
    * <pre>
-   * OUT_OF_RANGE: resume token was made before a backup was restored; list again.
+   * OUT_OF_RANGE: resume token is of a history that a restored backup, or a standby that lacks
+   * changes, has replaced; list again.
    * </pre>
    *
    * <code>ERROR_REASON_LOG_EPOCH_CHANGED = 61;</code>
@@ -758,6 +792,14 @@ public enum ErrorReason
   public static final int ERROR_REASON_OVERLOADED_VALUE = 77;
   /**
    * <pre>
+   * RESOURCE_EXHAUSTED: tenant max_storage_bytes; RetryInfo.
+   * </pre>
+   *
+   * <code>ERROR_REASON_STORAGE_QUOTA_EXCEEDED = 78;</code>
+   */
+  public static final int ERROR_REASON_STORAGE_QUOTA_EXCEEDED_VALUE = 78;
+  /**
+   * <pre>
    * UNAVAILABLE: server is shutting down; reconnect elsewhere.
    * </pre>
    *
@@ -780,6 +822,14 @@ public enum ErrorReason
    * <code>ERROR_REASON_HEARTBEAT_TIMEOUT = 82;</code>
    */
   public static final int ERROR_REASON_HEARTBEAT_TIMEOUT_VALUE = 82;
+  /**
+   * <pre>
+   * UNAVAILABLE: the result of a run is being compared with its schema; RetryInfo.
+   * </pre>
+   *
+   * <code>ERROR_REASON_RESULT_CHECK_PENDING = 83;</code>
+   */
+  public static final int ERROR_REASON_RESULT_CHECK_PENDING_VALUE = 83;
   /**
    * <pre>
    * DATA_LOSS: checkpoint digest or size does not match.
@@ -822,6 +872,7 @@ public enum ErrorReason
       case 8: return ERROR_REASON_FIELD_IMMUTABLE;
       case 9: return ERROR_REASON_TOO_LARGE;
       case 15: return ERROR_REASON_UNAUTHENTICATED;
+      case 14: return ERROR_REASON_SIGN_IN_CODE_INVALID;
       case 16: return ERROR_REASON_PERMISSION_DENIED;
       case 17: return ERROR_REASON_UNIMPLEMENTED;
       case 18: return ERROR_REASON_DEADLINE_EXCEEDED;
@@ -855,9 +906,11 @@ public enum ErrorReason
       case 75: return ERROR_REASON_STREAM_LIMIT;
       case 76: return ERROR_REASON_PLACEMENT_CLASS_LIMIT;
       case 77: return ERROR_REASON_OVERLOADED;
+      case 78: return ERROR_REASON_STORAGE_QUOTA_EXCEEDED;
       case 80: return ERROR_REASON_SERVER_DRAINING;
       case 81: return ERROR_REASON_STORAGE_UNAVAILABLE;
       case 82: return ERROR_REASON_HEARTBEAT_TIMEOUT;
+      case 83: return ERROR_REASON_RESULT_CHECK_PENDING;
       case 90: return ERROR_REASON_DIGEST_MISMATCH;
       default: return null;
     }

@@ -157,7 +157,8 @@ public  final class ReportTaskStatusRequest extends
   private com.google.protobuf.Struct details_;
   /**
    * <pre>
-   * Merged into status.details, or in their place with replace_details.
+   * Merged into status.details, or in their place with replace_details.  64 KiB per report;
+   * 256 KiB when merged, beyond it TOO_LARGE.  With `enqueue` a phase is applied without them.
    * </pre>
    *
    * <code>.google.protobuf.Struct details = 3 [json_name = "details"];</code>
@@ -168,7 +169,8 @@ public  final class ReportTaskStatusRequest extends
   }
   /**
    * <pre>
-   * Merged into status.details, or in their place with replace_details.
+   * Merged into status.details, or in their place with replace_details.  64 KiB per report;
+   * 256 KiB when merged, beyond it TOO_LARGE.  With `enqueue` a phase is applied without them.
    * </pre>
    *
    * <code>.google.protobuf.Struct details = 3 [json_name = "details"];</code>
@@ -179,7 +181,8 @@ public  final class ReportTaskStatusRequest extends
   }
   /**
    * <pre>
-   * Merged into status.details, or in their place with replace_details.
+   * Merged into status.details, or in their place with replace_details.  64 KiB per report;
+   * 256 KiB when merged, beyond it TOO_LARGE.  With `enqueue` a phase is applied without them.
    * </pre>
    *
    * <code>.google.protobuf.Struct details = 3 [json_name = "details"];</code>
@@ -192,7 +195,8 @@ public  final class ReportTaskStatusRequest extends
   }
   /**
    * <pre>
-   * Merged into status.details, or in their place with replace_details.
+   * Merged into status.details, or in their place with replace_details.  64 KiB per report;
+   * 256 KiB when merged, beyond it TOO_LARGE.  With `enqueue` a phase is applied without them.
    * </pre>
    *
    * <code>.google.protobuf.Struct details = 3 [json_name = "details"];</code>
@@ -211,7 +215,8 @@ public  final class ReportTaskStatusRequest extends
   }
   /**
    * <pre>
-   * Merged into status.details, or in their place with replace_details.
+   * Merged into status.details, or in their place with replace_details.  64 KiB per report;
+   * 256 KiB when merged, beyond it TOO_LARGE.  With `enqueue` a phase is applied without them.
    * </pre>
    *
    * <code>.google.protobuf.Struct details = 3 [json_name = "details"];</code>
@@ -848,7 +853,8 @@ public  final class ReportTaskStatusRequest extends
 
     /**
      * <pre>
-     * Merged into status.details, or in their place with replace_details.
+     * Merged into status.details, or in their place with replace_details.  64 KiB per report;
+     * 256 KiB when merged, beyond it TOO_LARGE.  With `enqueue` a phase is applied without them.
      * </pre>
      *
      * <code>.google.protobuf.Struct details = 3 [json_name = "details"];</code>
@@ -859,7 +865,8 @@ public  final class ReportTaskStatusRequest extends
     }
     /**
      * <pre>
-     * Merged into status.details, or in their place with replace_details.
+     * Merged into status.details, or in their place with replace_details.  64 KiB per report;
+     * 256 KiB when merged, beyond it TOO_LARGE.  With `enqueue` a phase is applied without them.
      * </pre>
      *
      * <code>.google.protobuf.Struct details = 3 [json_name = "details"];</code>
@@ -870,7 +877,8 @@ public  final class ReportTaskStatusRequest extends
     }
     /**
      * <pre>
-     * Merged into status.details, or in their place with replace_details.
+     * Merged into status.details, or in their place with replace_details.  64 KiB per report;
+     * 256 KiB when merged, beyond it TOO_LARGE.  With `enqueue` a phase is applied without them.
      * </pre>
      *
      * <code>.google.protobuf.Struct details = 3 [json_name = "details"];</code>
@@ -882,7 +890,8 @@ public  final class ReportTaskStatusRequest extends
       }
     /**
      * <pre>
-     * Merged into status.details, or in their place with replace_details.
+     * Merged into status.details, or in their place with replace_details.  64 KiB per report;
+     * 256 KiB when merged, beyond it TOO_LARGE.  With `enqueue` a phase is applied without them.
      * </pre>
      *
      * <code>.google.protobuf.Struct details = 3 [json_name = "details"];</code>
@@ -895,7 +904,8 @@ public  final class ReportTaskStatusRequest extends
     }
     /**
      * <pre>
-     * Merged into status.details, or in their place with replace_details.
+     * Merged into status.details, or in their place with replace_details.  64 KiB per report;
+     * 256 KiB when merged, beyond it TOO_LARGE.  With `enqueue` a phase is applied without them.
      * </pre>
      *
      * <code>.google.protobuf.Struct details = 3 [json_name = "details"];</code>
@@ -907,7 +917,8 @@ public  final class ReportTaskStatusRequest extends
     }
     /**
      * <pre>
-     * Merged into status.details, or in their place with replace_details.
+     * Merged into status.details, or in their place with replace_details.  64 KiB per report;
+     * 256 KiB when merged, beyond it TOO_LARGE.  With `enqueue` a phase is applied without them.
      * </pre>
      *
      * <code>.google.protobuf.Struct details = 3 [json_name = "details"];</code>

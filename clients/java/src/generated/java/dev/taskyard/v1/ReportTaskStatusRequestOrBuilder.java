@@ -51,7 +51,8 @@ public interface ReportTaskStatusRequestOrBuilder extends
 
   /**
    * <pre>
-   * Merged into status.details, or in their place with replace_details.
+   * Merged into status.details, or in their place with replace_details.  64 KiB per report;
+   * 256 KiB when merged, beyond it TOO_LARGE.  With `enqueue` a phase is applied without them.
    * </pre>
    *
    * <code>.google.protobuf.Struct details = 3 [json_name = "details"];</code>
@@ -60,7 +61,8 @@ public interface ReportTaskStatusRequestOrBuilder extends
   boolean hasDetails();
   /**
    * <pre>
-   * Merged into status.details, or in their place with replace_details.
+   * Merged into status.details, or in their place with replace_details.  64 KiB per report;
+   * 256 KiB when merged, beyond it TOO_LARGE.  With `enqueue` a phase is applied without them.
    * </pre>
    *
    * <code>.google.protobuf.Struct details = 3 [json_name = "details"];</code>

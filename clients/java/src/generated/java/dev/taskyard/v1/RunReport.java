@@ -253,7 +253,8 @@ public  final class RunReport extends
   private com.google.protobuf.Struct details_;
   /**
    * <pre>
-   * Merged into status.details.
+   * Merged into status.details, 256 KiB at most.  Progress beyond it is rejected (TOO_LARGE); a
+   * start or an outcome is applied without them.
    * </pre>
    *
    * <code>.google.protobuf.Struct details = 4 [json_name = "details"];</code>
@@ -264,7 +265,8 @@ public  final class RunReport extends
   }
   /**
    * <pre>
-   * Merged into status.details.
+   * Merged into status.details, 256 KiB at most.  Progress beyond it is rejected (TOO_LARGE); a
+   * start or an outcome is applied without them.
    * </pre>
    *
    * <code>.google.protobuf.Struct details = 4 [json_name = "details"];</code>
@@ -275,7 +277,8 @@ public  final class RunReport extends
   }
   /**
    * <pre>
-   * Merged into status.details.
+   * Merged into status.details, 256 KiB at most.  Progress beyond it is rejected (TOO_LARGE); a
+   * start or an outcome is applied without them.
    * </pre>
    *
    * <code>.google.protobuf.Struct details = 4 [json_name = "details"];</code>
@@ -288,7 +291,8 @@ public  final class RunReport extends
   }
   /**
    * <pre>
-   * Merged into status.details.
+   * Merged into status.details, 256 KiB at most.  Progress beyond it is rejected (TOO_LARGE); a
+   * start or an outcome is applied without them.
    * </pre>
    *
    * <code>.google.protobuf.Struct details = 4 [json_name = "details"];</code>
@@ -307,7 +311,8 @@ public  final class RunReport extends
   }
   /**
    * <pre>
-   * Merged into status.details.
+   * Merged into status.details, 256 KiB at most.  Progress beyond it is rejected (TOO_LARGE); a
+   * start or an outcome is applied without them.
    * </pre>
    *
    * <code>.google.protobuf.Struct details = 4 [json_name = "details"];</code>
@@ -1172,7 +1177,8 @@ public  final class RunReport extends
 
     /**
      * <pre>
-     * Merged into status.details.
+     * Merged into status.details, 256 KiB at most.  Progress beyond it is rejected (TOO_LARGE); a
+     * start or an outcome is applied without them.
      * </pre>
      *
      * <code>.google.protobuf.Struct details = 4 [json_name = "details"];</code>
@@ -1183,7 +1189,8 @@ public  final class RunReport extends
     }
     /**
      * <pre>
-     * Merged into status.details.
+     * Merged into status.details, 256 KiB at most.  Progress beyond it is rejected (TOO_LARGE); a
+     * start or an outcome is applied without them.
      * </pre>
      *
      * <code>.google.protobuf.Struct details = 4 [json_name = "details"];</code>
@@ -1194,7 +1201,8 @@ public  final class RunReport extends
     }
     /**
      * <pre>
-     * Merged into status.details.
+     * Merged into status.details, 256 KiB at most.  Progress beyond it is rejected (TOO_LARGE); a
+     * start or an outcome is applied without them.
      * </pre>
      *
      * <code>.google.protobuf.Struct details = 4 [json_name = "details"];</code>
@@ -1206,7 +1214,8 @@ public  final class RunReport extends
       }
     /**
      * <pre>
-     * Merged into status.details.
+     * Merged into status.details, 256 KiB at most.  Progress beyond it is rejected (TOO_LARGE); a
+     * start or an outcome is applied without them.
      * </pre>
      *
      * <code>.google.protobuf.Struct details = 4 [json_name = "details"];</code>
@@ -1219,7 +1228,8 @@ public  final class RunReport extends
     }
     /**
      * <pre>
-     * Merged into status.details.
+     * Merged into status.details, 256 KiB at most.  Progress beyond it is rejected (TOO_LARGE); a
+     * start or an outcome is applied without them.
      * </pre>
      *
      * <code>.google.protobuf.Struct details = 4 [json_name = "details"];</code>
@@ -1231,7 +1241,8 @@ public  final class RunReport extends
     }
     /**
      * <pre>
-     * Merged into status.details.
+     * Merged into status.details, 256 KiB at most.  Progress beyond it is rejected (TOO_LARGE); a
+     * start or an outcome is applied without them.
      * </pre>
      *
      * <code>.google.protobuf.Struct details = 4 [json_name = "details"];</code>

@@ -60,7 +60,8 @@ public interface RunReportOrBuilder extends
 
   /**
    * <pre>
-   * Merged into status.details.
+   * Merged into status.details, 256 KiB at most.  Progress beyond it is rejected (TOO_LARGE); a
+   * start or an outcome is applied without them.
    * </pre>
    *
    * <code>.google.protobuf.Struct details = 4 [json_name = "details"];</code>
@@ -69,7 +70,8 @@ public interface RunReportOrBuilder extends
   boolean hasDetails();
   /**
    * <pre>
-   * Merged into status.details.
+   * Merged into status.details, 256 KiB at most.  Progress beyond it is rejected (TOO_LARGE); a
+   * start or an outcome is applied without them.
    * </pre>
    *
    * <code>.google.protobuf.Struct details = 4 [json_name = "details"];</code>

@@ -41,12 +41,20 @@ public enum RunnerState
   RUNNER_STATE_DRAINING(2),
   /**
    * <pre>
-   * Its session has expired or was closed.  Soft-deleted after 7 d.
+   * Its session has expired: the agent or its connection was lost.  Soft-deleted after 7 d.
    * </pre>
    *
    * <code>RUNNER_STATE_DEAD = 3;</code>
    */
   RUNNER_STATE_DEAD(3),
+  /**
+   * <pre>
+   * The agent ended by itself, after it had finished or released its work.  Soft-deleted after 7 d.
+   * </pre>
+   *
+   * <code>RUNNER_STATE_STOPPED = 4;</code>
+   */
+  RUNNER_STATE_STOPPED(4),
   UNRECOGNIZED(-1),
   ;
 
@@ -76,12 +84,20 @@ public enum RunnerState
   public static final int RUNNER_STATE_DRAINING_VALUE = 2;
   /**
    * <pre>
-   * Its session has expired or was closed.  Soft-deleted after 7 d.
+   * Its session has expired: the agent or its connection was lost.  Soft-deleted after 7 d.
    * </pre>
    *
    * <code>RUNNER_STATE_DEAD = 3;</code>
    */
   public static final int RUNNER_STATE_DEAD_VALUE = 3;
+  /**
+   * <pre>
+   * The agent ended by itself, after it had finished or released its work.  Soft-deleted after 7 d.
+   * </pre>
+   *
+   * <code>RUNNER_STATE_STOPPED = 4;</code>
+   */
+  public static final int RUNNER_STATE_STOPPED_VALUE = 4;
 
 
   @java.lang.Override
@@ -109,6 +125,7 @@ public enum RunnerState
       case 1: return RUNNER_STATE_HEALTHY;
       case 2: return RUNNER_STATE_DRAINING;
       case 3: return RUNNER_STATE_DEAD;
+      case 4: return RUNNER_STATE_STOPPED;
       default: return null;
     }
   }

@@ -645,6 +645,36 @@ public final class TaskServiceGrpc {
     return getGetTaskStatsMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<dev.taskyard.v1.GetTaskSeriesRequest,
+      dev.taskyard.v1.GetTaskSeriesResponse> getGetTaskSeriesMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "GetTaskSeries",
+      requestType = dev.taskyard.v1.GetTaskSeriesRequest.class,
+      responseType = dev.taskyard.v1.GetTaskSeriesResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.taskyard.v1.GetTaskSeriesRequest,
+      dev.taskyard.v1.GetTaskSeriesResponse> getGetTaskSeriesMethod() {
+    io.grpc.MethodDescriptor<dev.taskyard.v1.GetTaskSeriesRequest, dev.taskyard.v1.GetTaskSeriesResponse> getGetTaskSeriesMethod;
+    if ((getGetTaskSeriesMethod = TaskServiceGrpc.getGetTaskSeriesMethod) == null) {
+      synchronized (TaskServiceGrpc.class) {
+        if ((getGetTaskSeriesMethod = TaskServiceGrpc.getGetTaskSeriesMethod) == null) {
+          TaskServiceGrpc.getGetTaskSeriesMethod = getGetTaskSeriesMethod =
+              io.grpc.MethodDescriptor.<dev.taskyard.v1.GetTaskSeriesRequest, dev.taskyard.v1.GetTaskSeriesResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "GetTaskSeries"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.lite.ProtoLiteUtils.marshaller(
+                  dev.taskyard.v1.GetTaskSeriesRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.lite.ProtoLiteUtils.marshaller(
+                  dev.taskyard.v1.GetTaskSeriesResponse.getDefaultInstance()))
+              .build();
+        }
+      }
+    }
+    return getGetTaskSeriesMethod;
+  }
+
   private static volatile io.grpc.MethodDescriptor<dev.taskyard.v1.ListCheckpointsRequest,
       dev.taskyard.v1.ListCheckpointsResponse> getListCheckpointsMethod;
 
@@ -808,7 +838,7 @@ public final class TaskServiceGrpc {
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
      * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
      * RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
-     * PLACEMENT_CLASS_LIMIT).
+     * PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
      * </pre>
      */
     default void createTask(dev.taskyard.v1.CreateTaskRequest request,
@@ -841,8 +871,10 @@ public final class TaskServiceGrpc {
 
     /**
      * <pre>
-     * Returns up to 1000 tasks in the order asked for.
-     * Errors: NOT_FOUND if any is missing, unless allow_missing.
+     * Returns up to 1000 tasks in the order asked for.  A response has at most 3.5 MB, unless one
+     * task alone is larger.
+     * Errors: NOT_FOUND if any is missing, unless allow_missing; INVALID_ARGUMENT
+     * (BATCH_TOO_LARGE: more than 1000 names, or more bytes; ask for fewer names or view BASIC).
      * </pre>
      */
     default void batchGetTasks(dev.taskyard.v1.BatchGetTasksRequest request,
@@ -974,7 +1006,7 @@ public final class TaskServiceGrpc {
      * answered at once.  Safe to repeat with a request_id.
      * Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT: not external, or not a
      * transition; TASK_TERMINAL); ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED
-     * (RESOURCE_VERSION_MISMATCH).
+     * (RESOURCE_VERSION_MISMATCH); INVALID_ARGUMENT (TOO_LARGE: details).
      * </pre>
      */
     default void reportTaskStatus(dev.taskyard.v1.ReportTaskStatusRequest request,
@@ -1028,7 +1060,8 @@ public final class TaskServiceGrpc {
      * An event carries the status at that change; the full task is as it is at delivery.
      * Errors: INVALID_ARGUMENT (FILTER_INVALID, RESUME_TOKEN_INVALID); OUT_OF_RANGE
      * (RESUME_TOKEN_EXPIRED: history, at least 24 h, is gone; LOG_EPOCH_CHANGED: a backup was
-     * restored; start over with snapshot); RESOURCE_EXHAUSTED (CONSUMER_STALLED, STREAM_LIMIT).
+     * restored, or a standby took over that is not known to have everything up to the token;
+     * start over with snapshot); RESOURCE_EXHAUSTED (CONSUMER_STALLED, STREAM_LIMIT).
      * </pre>
      */
     default void watchTasks(dev.taskyard.v1.WatchTasksRequest request,
@@ -1080,6 +1113,18 @@ public final class TaskServiceGrpc {
     default void getTaskStats(dev.taskyard.v1.GetTaskStatsRequest request,
         io.grpc.stub.StreamObserver<dev.taskyard.v1.GetTaskStatsResponse> responseObserver) {
       io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getGetTaskStatsMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Counts and waiting times of each minute, for charts.  A minute without changes has no
+     * point.  Kept for two days.
+     * Errors: INVALID_ARGUMENT (FIELD_INVALID).
+     * </pre>
+     */
+    default void getTaskSeries(dev.taskyard.v1.GetTaskSeriesRequest request,
+        io.grpc.stub.StreamObserver<dev.taskyard.v1.GetTaskSeriesResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getGetTaskSeriesMethod(), responseObserver);
     }
 
     /**
@@ -1157,7 +1202,7 @@ public final class TaskServiceGrpc {
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
      * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
      * RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
-     * PLACEMENT_CLASS_LIMIT).
+     * PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
      * </pre>
      */
     public void createTask(dev.taskyard.v1.CreateTaskRequest request,
@@ -1193,8 +1238,10 @@ public final class TaskServiceGrpc {
 
     /**
      * <pre>
-     * Returns up to 1000 tasks in the order asked for.
-     * Errors: NOT_FOUND if any is missing, unless allow_missing.
+     * Returns up to 1000 tasks in the order asked for.  A response has at most 3.5 MB, unless one
+     * task alone is larger.
+     * Errors: NOT_FOUND if any is missing, unless allow_missing; INVALID_ARGUMENT
+     * (BATCH_TOO_LARGE: more than 1000 names, or more bytes; ask for fewer names or view BASIC).
      * </pre>
      */
     public void batchGetTasks(dev.taskyard.v1.BatchGetTasksRequest request,
@@ -1336,7 +1383,7 @@ public final class TaskServiceGrpc {
      * answered at once.  Safe to repeat with a request_id.
      * Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT: not external, or not a
      * transition; TASK_TERMINAL); ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED
-     * (RESOURCE_VERSION_MISMATCH).
+     * (RESOURCE_VERSION_MISMATCH); INVALID_ARGUMENT (TOO_LARGE: details).
      * </pre>
      */
     public void reportTaskStatus(dev.taskyard.v1.ReportTaskStatusRequest request,
@@ -1393,7 +1440,8 @@ public final class TaskServiceGrpc {
      * An event carries the status at that change; the full task is as it is at delivery.
      * Errors: INVALID_ARGUMENT (FILTER_INVALID, RESUME_TOKEN_INVALID); OUT_OF_RANGE
      * (RESUME_TOKEN_EXPIRED: history, at least 24 h, is gone; LOG_EPOCH_CHANGED: a backup was
-     * restored; start over with snapshot); RESOURCE_EXHAUSTED (CONSUMER_STALLED, STREAM_LIMIT).
+     * restored, or a standby took over that is not known to have everything up to the token;
+     * start over with snapshot); RESOURCE_EXHAUSTED (CONSUMER_STALLED, STREAM_LIMIT).
      * </pre>
      */
     public void watchTasks(dev.taskyard.v1.WatchTasksRequest request,
@@ -1450,6 +1498,19 @@ public final class TaskServiceGrpc {
         io.grpc.stub.StreamObserver<dev.taskyard.v1.GetTaskStatsResponse> responseObserver) {
       io.grpc.stub.ClientCalls.asyncUnaryCall(
           getChannel().newCall(getGetTaskStatsMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Counts and waiting times of each minute, for charts.  A minute without changes has no
+     * point.  Kept for two days.
+     * Errors: INVALID_ARGUMENT (FIELD_INVALID).
+     * </pre>
+     */
+    public void getTaskSeries(dev.taskyard.v1.GetTaskSeriesRequest request,
+        io.grpc.stub.StreamObserver<dev.taskyard.v1.GetTaskSeriesResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getGetTaskSeriesMethod(), getCallOptions()), request, responseObserver);
     }
 
     /**
@@ -1516,7 +1577,7 @@ public final class TaskServiceGrpc {
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
      * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
      * RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
-     * PLACEMENT_CLASS_LIMIT).
+     * PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
      * </pre>
      */
     public dev.taskyard.v1.CreateTaskResponse createTask(dev.taskyard.v1.CreateTaskRequest request) throws io.grpc.StatusException {
@@ -1549,8 +1610,10 @@ public final class TaskServiceGrpc {
 
     /**
      * <pre>
-     * Returns up to 1000 tasks in the order asked for.
-     * Errors: NOT_FOUND if any is missing, unless allow_missing.
+     * Returns up to 1000 tasks in the order asked for.  A response has at most 3.5 MB, unless one
+     * task alone is larger.
+     * Errors: NOT_FOUND if any is missing, unless allow_missing; INVALID_ARGUMENT
+     * (BATCH_TOO_LARGE: more than 1000 names, or more bytes; ask for fewer names or view BASIC).
      * </pre>
      */
     public dev.taskyard.v1.BatchGetTasksResponse batchGetTasks(dev.taskyard.v1.BatchGetTasksRequest request) throws io.grpc.StatusException {
@@ -1682,7 +1745,7 @@ public final class TaskServiceGrpc {
      * answered at once.  Safe to repeat with a request_id.
      * Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT: not external, or not a
      * transition; TASK_TERMINAL); ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED
-     * (RESOURCE_VERSION_MISMATCH).
+     * (RESOURCE_VERSION_MISMATCH); INVALID_ARGUMENT (TOO_LARGE: details).
      * </pre>
      */
     public dev.taskyard.v1.ReportTaskStatusResponse reportTaskStatus(dev.taskyard.v1.ReportTaskStatusRequest request) throws io.grpc.StatusException {
@@ -1736,7 +1799,8 @@ public final class TaskServiceGrpc {
      * An event carries the status at that change; the full task is as it is at delivery.
      * Errors: INVALID_ARGUMENT (FILTER_INVALID, RESUME_TOKEN_INVALID); OUT_OF_RANGE
      * (RESUME_TOKEN_EXPIRED: history, at least 24 h, is gone; LOG_EPOCH_CHANGED: a backup was
-     * restored; start over with snapshot); RESOURCE_EXHAUSTED (CONSUMER_STALLED, STREAM_LIMIT).
+     * restored, or a standby took over that is not known to have everything up to the token;
+     * start over with snapshot); RESOURCE_EXHAUSTED (CONSUMER_STALLED, STREAM_LIMIT).
      * </pre>
      */
     @io.grpc.ExperimentalApi("https://github.com/grpc/grpc-java/issues/10918")
@@ -1792,6 +1856,18 @@ public final class TaskServiceGrpc {
     public dev.taskyard.v1.GetTaskStatsResponse getTaskStats(dev.taskyard.v1.GetTaskStatsRequest request) throws io.grpc.StatusException {
       return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
           getChannel(), getGetTaskStatsMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Counts and waiting times of each minute, for charts.  A minute without changes has no
+     * point.  Kept for two days.
+     * Errors: INVALID_ARGUMENT (FIELD_INVALID).
+     * </pre>
+     */
+    public dev.taskyard.v1.GetTaskSeriesResponse getTaskSeries(dev.taskyard.v1.GetTaskSeriesRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getGetTaskSeriesMethod(), getCallOptions(), request);
     }
 
     /**
@@ -1857,7 +1933,7 @@ public final class TaskServiceGrpc {
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
      * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
      * RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
-     * PLACEMENT_CLASS_LIMIT).
+     * PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
      * </pre>
      */
     public dev.taskyard.v1.CreateTaskResponse createTask(dev.taskyard.v1.CreateTaskRequest request) {
@@ -1890,8 +1966,10 @@ public final class TaskServiceGrpc {
 
     /**
      * <pre>
-     * Returns up to 1000 tasks in the order asked for.
-     * Errors: NOT_FOUND if any is missing, unless allow_missing.
+     * Returns up to 1000 tasks in the order asked for.  A response has at most 3.5 MB, unless one
+     * task alone is larger.
+     * Errors: NOT_FOUND if any is missing, unless allow_missing; INVALID_ARGUMENT
+     * (BATCH_TOO_LARGE: more than 1000 names, or more bytes; ask for fewer names or view BASIC).
      * </pre>
      */
     public dev.taskyard.v1.BatchGetTasksResponse batchGetTasks(dev.taskyard.v1.BatchGetTasksRequest request) {
@@ -2023,7 +2101,7 @@ public final class TaskServiceGrpc {
      * answered at once.  Safe to repeat with a request_id.
      * Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT: not external, or not a
      * transition; TASK_TERMINAL); ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED
-     * (RESOURCE_VERSION_MISMATCH).
+     * (RESOURCE_VERSION_MISMATCH); INVALID_ARGUMENT (TOO_LARGE: details).
      * </pre>
      */
     public dev.taskyard.v1.ReportTaskStatusResponse reportTaskStatus(dev.taskyard.v1.ReportTaskStatusRequest request) {
@@ -2077,7 +2155,8 @@ public final class TaskServiceGrpc {
      * An event carries the status at that change; the full task is as it is at delivery.
      * Errors: INVALID_ARGUMENT (FILTER_INVALID, RESUME_TOKEN_INVALID); OUT_OF_RANGE
      * (RESUME_TOKEN_EXPIRED: history, at least 24 h, is gone; LOG_EPOCH_CHANGED: a backup was
-     * restored; start over with snapshot); RESOURCE_EXHAUSTED (CONSUMER_STALLED, STREAM_LIMIT).
+     * restored, or a standby took over that is not known to have everything up to the token;
+     * start over with snapshot); RESOURCE_EXHAUSTED (CONSUMER_STALLED, STREAM_LIMIT).
      * </pre>
      */
     public java.util.Iterator<dev.taskyard.v1.WatchTasksResponse> watchTasks(
@@ -2131,6 +2210,18 @@ public final class TaskServiceGrpc {
     public dev.taskyard.v1.GetTaskStatsResponse getTaskStats(dev.taskyard.v1.GetTaskStatsRequest request) {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getGetTaskStatsMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Counts and waiting times of each minute, for charts.  A minute without changes has no
+     * point.  Kept for two days.
+     * Errors: INVALID_ARGUMENT (FIELD_INVALID).
+     * </pre>
+     */
+    public dev.taskyard.v1.GetTaskSeriesResponse getTaskSeries(dev.taskyard.v1.GetTaskSeriesRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getGetTaskSeriesMethod(), getCallOptions(), request);
     }
 
     /**
@@ -2195,7 +2286,7 @@ public final class TaskServiceGrpc {
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
      * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
      * RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
-     * PLACEMENT_CLASS_LIMIT).
+     * PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.taskyard.v1.CreateTaskResponse> createTask(
@@ -2231,8 +2322,10 @@ public final class TaskServiceGrpc {
 
     /**
      * <pre>
-     * Returns up to 1000 tasks in the order asked for.
-     * Errors: NOT_FOUND if any is missing, unless allow_missing.
+     * Returns up to 1000 tasks in the order asked for.  A response has at most 3.5 MB, unless one
+     * task alone is larger.
+     * Errors: NOT_FOUND if any is missing, unless allow_missing; INVALID_ARGUMENT
+     * (BATCH_TOO_LARGE: more than 1000 names, or more bytes; ask for fewer names or view BASIC).
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.taskyard.v1.BatchGetTasksResponse> batchGetTasks(
@@ -2374,7 +2467,7 @@ public final class TaskServiceGrpc {
      * answered at once.  Safe to repeat with a request_id.
      * Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT: not external, or not a
      * transition; TASK_TERMINAL); ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED
-     * (RESOURCE_VERSION_MISMATCH).
+     * (RESOURCE_VERSION_MISMATCH); INVALID_ARGUMENT (TOO_LARGE: details).
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.taskyard.v1.ReportTaskStatusResponse> reportTaskStatus(
@@ -2448,6 +2541,19 @@ public final class TaskServiceGrpc {
 
     /**
      * <pre>
+     * Counts and waiting times of each minute, for charts.  A minute without changes has no
+     * point.  Kept for two days.
+     * Errors: INVALID_ARGUMENT (FIELD_INVALID).
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.taskyard.v1.GetTaskSeriesResponse> getTaskSeries(
+        dev.taskyard.v1.GetTaskSeriesRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getGetTaskSeriesMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
      * Lists checkpoints, newest first.
      * Errors: NOT_FOUND.
      * </pre>
@@ -2493,9 +2599,10 @@ public final class TaskServiceGrpc {
   private static final int METHODID_LIST_TASK_LOGS = 18;
   private static final int METHODID_TAIL_TASK_LOGS = 19;
   private static final int METHODID_GET_TASK_STATS = 20;
-  private static final int METHODID_LIST_CHECKPOINTS = 21;
-  private static final int METHODID_READ_CHECKPOINT = 22;
-  private static final int METHODID_LIST_AUDIT_EVENTS = 23;
+  private static final int METHODID_GET_TASK_SERIES = 21;
+  private static final int METHODID_LIST_CHECKPOINTS = 22;
+  private static final int METHODID_READ_CHECKPOINT = 23;
+  private static final int METHODID_LIST_AUDIT_EVENTS = 24;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -2597,6 +2704,10 @@ public final class TaskServiceGrpc {
         case METHODID_GET_TASK_STATS:
           serviceImpl.getTaskStats((dev.taskyard.v1.GetTaskStatsRequest) request,
               (io.grpc.stub.StreamObserver<dev.taskyard.v1.GetTaskStatsResponse>) responseObserver);
+          break;
+        case METHODID_GET_TASK_SERIES:
+          serviceImpl.getTaskSeries((dev.taskyard.v1.GetTaskSeriesRequest) request,
+              (io.grpc.stub.StreamObserver<dev.taskyard.v1.GetTaskSeriesResponse>) responseObserver);
           break;
         case METHODID_LIST_CHECKPOINTS:
           serviceImpl.listCheckpoints((dev.taskyard.v1.ListCheckpointsRequest) request,
@@ -2776,6 +2887,13 @@ public final class TaskServiceGrpc {
               dev.taskyard.v1.GetTaskStatsResponse>(
                 service, METHODID_GET_TASK_STATS)))
         .addMethod(
+          getGetTaskSeriesMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.taskyard.v1.GetTaskSeriesRequest,
+              dev.taskyard.v1.GetTaskSeriesResponse>(
+                service, METHODID_GET_TASK_SERIES)))
+        .addMethod(
           getListCheckpointsMethod(),
           io.grpc.stub.ServerCalls.asyncUnaryCall(
             new MethodHandlers<
@@ -2829,6 +2947,7 @@ public final class TaskServiceGrpc {
               .addMethod(getListTaskLogsMethod())
               .addMethod(getTailTaskLogsMethod())
               .addMethod(getGetTaskStatsMethod())
+              .addMethod(getGetTaskSeriesMethod())
               .addMethod(getListCheckpointsMethod())
               .addMethod(getReadCheckpointMethod())
               .addMethod(getListAuditEventsMethod())

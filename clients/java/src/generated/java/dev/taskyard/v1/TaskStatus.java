@@ -21,6 +21,7 @@ public  final class TaskStatus extends
   private TaskStatus() {
     runner_ = "";
     taskTypeName_ = "";
+    lastRunner_ = "";
   }
   private int bitField0_;
   public static final int PHASE_FIELD_NUMBER = 1;
@@ -1268,6 +1269,74 @@ public  final class TaskStatus extends
       com.google.protobuf.ByteString value) {
     checkByteStringIsUtf8(value);
     taskTypeName_ = value.toStringUtf8();
+
+  }
+
+  public static final int LAST_RUNNER_FIELD_NUMBER = 22;
+  private java.lang.String lastRunner_;
+  /**
+   * <pre>
+   * runners/{runner} of the current or last run; stays when the lease has ended.  Empty = never claimed.
+   * </pre>
+   *
+   * <code>string last_runner = 22 [json_name = "lastRunner"];</code>
+   * @return The lastRunner.
+   */
+  @java.lang.Override
+  public java.lang.String getLastRunner() {
+    return lastRunner_;
+  }
+  /**
+   * <pre>
+   * runners/{runner} of the current or last run; stays when the lease has ended.  Empty = never claimed.
+   * </pre>
+   *
+   * <code>string last_runner = 22 [json_name = "lastRunner"];</code>
+   * @return The bytes for lastRunner.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getLastRunnerBytes() {
+    return com.google.protobuf.ByteString.copyFromUtf8(lastRunner_);
+  }
+  /**
+   * <pre>
+   * runners/{runner} of the current or last run; stays when the lease has ended.  Empty = never claimed.
+   * </pre>
+   *
+   * <code>string last_runner = 22 [json_name = "lastRunner"];</code>
+   * @param value The lastRunner to set.
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void setLastRunner(
+      java.lang.String value) {
+    value.getClass();  // minimal bytecode null check
+
+    lastRunner_ = value;
+  }
+  /**
+   * <pre>
+   * runners/{runner} of the current or last run; stays when the lease has ended.  Empty = never claimed.
+   * </pre>
+   *
+   * <code>string last_runner = 22 [json_name = "lastRunner"];</code>
+   */
+  private void clearLastRunner() {
+
+    lastRunner_ = getDefaultInstance().getLastRunner();
+  }
+  /**
+   * <pre>
+   * runners/{runner} of the current or last run; stays when the lease has ended.  Empty = never claimed.
+   * </pre>
+   *
+   * <code>string last_runner = 22 [json_name = "lastRunner"];</code>
+   * @param value The bytes for lastRunner to set.
+   */
+  private void setLastRunnerBytes(
+      com.google.protobuf.ByteString value) {
+    checkByteStringIsUtf8(value);
+    lastRunner_ = value.toStringUtf8();
 
   }
 
@@ -2675,6 +2744,75 @@ public  final class TaskStatus extends
       return this;
     }
 
+    /**
+     * <pre>
+     * runners/{runner} of the current or last run; stays when the lease has ended.  Empty = never claimed.
+     * </pre>
+     *
+     * <code>string last_runner = 22 [json_name = "lastRunner"];</code>
+     * @return The lastRunner.
+     */
+    @java.lang.Override
+    public java.lang.String getLastRunner() {
+      return instance.getLastRunner();
+    }
+    /**
+     * <pre>
+     * runners/{runner} of the current or last run; stays when the lease has ended.  Empty = never claimed.
+     * </pre>
+     *
+     * <code>string last_runner = 22 [json_name = "lastRunner"];</code>
+     * @return The bytes for lastRunner.
+     */
+    @java.lang.Override
+    public com.google.protobuf.ByteString
+        getLastRunnerBytes() {
+      return instance.getLastRunnerBytes();
+    }
+    /**
+     * <pre>
+     * runners/{runner} of the current or last run; stays when the lease has ended.  Empty = never claimed.
+     * </pre>
+     *
+     * <code>string last_runner = 22 [json_name = "lastRunner"];</code>
+     * @param value The lastRunner to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLastRunner(
+        java.lang.String value) {
+      copyOnWrite();
+      instance.setLastRunner(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * runners/{runner} of the current or last run; stays when the lease has ended.  Empty = never claimed.
+     * </pre>
+     *
+     * <code>string last_runner = 22 [json_name = "lastRunner"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearLastRunner() {
+      copyOnWrite();
+      instance.clearLastRunner();
+      return this;
+    }
+    /**
+     * <pre>
+     * runners/{runner} of the current or last run; stays when the lease has ended.  Empty = never claimed.
+     * </pre>
+     *
+     * <code>string last_runner = 22 [json_name = "lastRunner"];</code>
+     * @param value The bytes for lastRunner to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLastRunnerBytes(
+        com.google.protobuf.ByteString value) {
+      copyOnWrite();
+      instance.setLastRunnerBytes(value);
+      return this;
+    }
+
     // @@protoc_insertion_point(builder_scope:taskyard.v1.TaskStatus)
   }
   @java.lang.Override
@@ -2713,13 +2851,14 @@ public  final class TaskStatus extends
             "endTime_",
             "checkpointSequence_",
             "taskTypeName_",
+            "lastRunner_",
           };
           java.lang.String info =
-              "\u0000\u0015\u0000\u0001\u0001\u0015\u0015\u0000\u0000\u0000\u0001\f\u0002\f\u0003" +
+              "\u0000\u0016\u0000\u0001\u0001\u0016\u0016\u0000\u0000\u0000\u0001\f\u0002\f\u0003" +
               "\u1009\u0000\u0004\u0004\u0005\u0004\u0006\u0004\u0007\u0002\b\u0208\t\u1009\u0001" +
               "\n\u1009\u0002\u000b\u1009\u0003\f\u1009\u0004\r\u1009\u0005\u000e\u1004\u0006\u000f" +
               "\u1009\u0007\u0010\u1009\b\u0011\u1009\t\u0012\u1009\n\u0013\u1009\u000b\u0014\u0002" +
-              "\u0015\u0208";
+              "\u0015\u0208\u0016\u0208";
           return newMessageInfo(DEFAULT_INSTANCE, info, objects);
       }
       case GET_DEFAULT_INSTANCE: {

@@ -365,4 +365,24 @@ public interface TaskStatusOrBuilder extends
    */
   com.google.protobuf.ByteString
       getTaskTypeNameBytes();
+
+  /**
+   * <pre>
+   * runners/{runner} of the current or last run; stays when the lease has ended.  Empty = never claimed.
+   * </pre>
+   *
+   * <code>string last_runner = 22 [json_name = "lastRunner"];</code>
+   * @return The lastRunner.
+   */
+  java.lang.String getLastRunner();
+  /**
+   * <pre>
+   * runners/{runner} of the current or last run; stays when the lease has ended.  Empty = never claimed.
+   * </pre>
+   *
+   * <code>string last_runner = 22 [json_name = "lastRunner"];</code>
+   * @return The bytes for lastRunner.
+   */
+  com.google.protobuf.ByteString
+      getLastRunnerBytes();
 }

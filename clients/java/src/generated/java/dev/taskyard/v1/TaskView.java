@@ -33,7 +33,8 @@ public enum TaskView
   TASK_VIEW_NAME(1),
   /**
    * <pre>
-   * Without payload, script body, env, result output, details and annotations.
+   * Without payload, script body, env, headers of the callback, result output, details and
+   * annotations.
    * </pre>
    *
    * <code>TASK_VIEW_BASIC = 2;</code>
@@ -41,7 +42,7 @@ public enum TaskView
   TASK_VIEW_BASIC(2),
   /**
    * <pre>
-   * Everything.
+   * Everything; a read-only key sees neither env nor the headers of the callback.
    * </pre>
    *
    * <code>TASK_VIEW_FULL = 3;</code>
@@ -68,7 +69,8 @@ public enum TaskView
   public static final int TASK_VIEW_NAME_VALUE = 1;
   /**
    * <pre>
-   * Without payload, script body, env, result output, details and annotations.
+   * Without payload, script body, env, headers of the callback, result output, details and
+   * annotations.
    * </pre>
    *
    * <code>TASK_VIEW_BASIC = 2;</code>
@@ -76,7 +78,7 @@ public enum TaskView
   public static final int TASK_VIEW_BASIC_VALUE = 2;
   /**
    * <pre>
-   * Everything.
+   * Everything; a read-only key sees neither env nor the headers of the callback.
    * </pre>
    *
    * <code>TASK_VIEW_FULL = 3;</code>

@@ -271,6 +271,64 @@ public  final class TenantQuota extends
     weight_ = 0;
   }
 
+  public static final int MAX_STORAGE_BYTES_FIELD_NUMBER = 6;
+  private long maxStorageBytes_;
+  /**
+   * <pre>
+   * Bytes of tasks, archived ones included, of their results, checkpoints and logs; every tier is
+   * unlimited.  Beyond it no task is created (RESOURCE_EXHAUSTED/STORAGE_QUOTA_EXCEEDED); what
+   * admitted tasks produce is stored.  Measured every 30 s, to which a replica adds what it creates.
+   * </pre>
+   *
+   * <code>optional int64 max_storage_bytes = 6 [json_name = "maxStorageBytes"];</code>
+   * @return Whether the maxStorageBytes field is set.
+   */
+  @java.lang.Override
+  public boolean hasMaxStorageBytes() {
+    return ((bitField0_ & 0x00000020) != 0);
+  }
+  /**
+   * <pre>
+   * Bytes of tasks, archived ones included, of their results, checkpoints and logs; every tier is
+   * unlimited.  Beyond it no task is created (RESOURCE_EXHAUSTED/STORAGE_QUOTA_EXCEEDED); what
+   * admitted tasks produce is stored.  Measured every 30 s, to which a replica adds what it creates.
+   * </pre>
+   *
+   * <code>optional int64 max_storage_bytes = 6 [json_name = "maxStorageBytes"];</code>
+   * @return The maxStorageBytes.
+   */
+  @java.lang.Override
+  public long getMaxStorageBytes() {
+    return maxStorageBytes_;
+  }
+  /**
+   * <pre>
+   * Bytes of tasks, archived ones included, of their results, checkpoints and logs; every tier is
+   * unlimited.  Beyond it no task is created (RESOURCE_EXHAUSTED/STORAGE_QUOTA_EXCEEDED); what
+   * admitted tasks produce is stored.  Measured every 30 s, to which a replica adds what it creates.
+   * </pre>
+   *
+   * <code>optional int64 max_storage_bytes = 6 [json_name = "maxStorageBytes"];</code>
+   * @param value The maxStorageBytes to set.
+   */
+  private void setMaxStorageBytes(long value) {
+    bitField0_ |= 0x00000020;
+    maxStorageBytes_ = value;
+  }
+  /**
+   * <pre>
+   * Bytes of tasks, archived ones included, of their results, checkpoints and logs; every tier is
+   * unlimited.  Beyond it no task is created (RESOURCE_EXHAUSTED/STORAGE_QUOTA_EXCEEDED); what
+   * admitted tasks produce is stored.  Measured every 30 s, to which a replica adds what it creates.
+   * </pre>
+   *
+   * <code>optional int64 max_storage_bytes = 6 [json_name = "maxStorageBytes"];</code>
+   */
+  private void clearMaxStorageBytes() {
+    bitField0_ = (bitField0_ & ~0x00000020);
+    maxStorageBytes_ = 0L;
+  }
+
   public static dev.taskyard.v1.TenantQuota parseFrom(
       java.nio.ByteBuffer data)
       throws com.google.protobuf.InvalidProtocolBufferException {
@@ -632,6 +690,66 @@ public  final class TenantQuota extends
       return this;
     }
 
+    /**
+     * <pre>
+     * Bytes of tasks, archived ones included, of their results, checkpoints and logs; every tier is
+     * unlimited.  Beyond it no task is created (RESOURCE_EXHAUSTED/STORAGE_QUOTA_EXCEEDED); what
+     * admitted tasks produce is stored.  Measured every 30 s, to which a replica adds what it creates.
+     * </pre>
+     *
+     * <code>optional int64 max_storage_bytes = 6 [json_name = "maxStorageBytes"];</code>
+     * @return Whether the maxStorageBytes field is set.
+     */
+    @java.lang.Override
+    public boolean hasMaxStorageBytes() {
+      return instance.hasMaxStorageBytes();
+    }
+    /**
+     * <pre>
+     * Bytes of tasks, archived ones included, of their results, checkpoints and logs; every tier is
+     * unlimited.  Beyond it no task is created (RESOURCE_EXHAUSTED/STORAGE_QUOTA_EXCEEDED); what
+     * admitted tasks produce is stored.  Measured every 30 s, to which a replica adds what it creates.
+     * </pre>
+     *
+     * <code>optional int64 max_storage_bytes = 6 [json_name = "maxStorageBytes"];</code>
+     * @return The maxStorageBytes.
+     */
+    @java.lang.Override
+    public long getMaxStorageBytes() {
+      return instance.getMaxStorageBytes();
+    }
+    /**
+     * <pre>
+     * Bytes of tasks, archived ones included, of their results, checkpoints and logs; every tier is
+     * unlimited.  Beyond it no task is created (RESOURCE_EXHAUSTED/STORAGE_QUOTA_EXCEEDED); what
+     * admitted tasks produce is stored.  Measured every 30 s, to which a replica adds what it creates.
+     * </pre>
+     *
+     * <code>optional int64 max_storage_bytes = 6 [json_name = "maxStorageBytes"];</code>
+     * @param value The maxStorageBytes to set.
+     * @return This builder for chaining.
+     */
+    public Builder setMaxStorageBytes(long value) {
+      copyOnWrite();
+      instance.setMaxStorageBytes(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * Bytes of tasks, archived ones included, of their results, checkpoints and logs; every tier is
+     * unlimited.  Beyond it no task is created (RESOURCE_EXHAUSTED/STORAGE_QUOTA_EXCEEDED); what
+     * admitted tasks produce is stored.  Measured every 30 s, to which a replica adds what it creates.
+     * </pre>
+     *
+     * <code>optional int64 max_storage_bytes = 6 [json_name = "maxStorageBytes"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearMaxStorageBytes() {
+      copyOnWrite();
+      instance.clearMaxStorageBytes();
+      return this;
+    }
+
     // @@protoc_insertion_point(builder_scope:taskyard.v1.TenantQuota)
   }
   @java.lang.Override
@@ -654,10 +772,12 @@ public  final class TenantQuota extends
             "rateLimitPerSec_",
             "rateBurst_",
             "weight_",
+            "maxStorageBytes_",
           };
           java.lang.String info =
-              "\u0000\u0005\u0000\u0001\u0001\u0005\u0005\u0000\u0000\u0000\u0001\u1004\u0000\u0002" +
-              "\u1004\u0001\u0003\u1004\u0002\u0004\u1004\u0003\u0005\u1004\u0004";
+              "\u0000\u0006\u0000\u0001\u0001\u0006\u0006\u0000\u0000\u0000\u0001\u1004\u0000\u0002" +
+              "\u1004\u0001\u0003\u1004\u0002\u0004\u1004\u0003\u0005\u1004\u0004\u0006\u1002\u0005" +
+              "";
           return newMessageInfo(DEFAULT_INSTANCE, info, objects);
       }
       case GET_DEFAULT_INSTANCE: {

@@ -104,4 +104,27 @@ public interface TenantQuotaOrBuilder extends
    * @return The weight.
    */
   int getWeight();
+
+  /**
+   * <pre>
+   * Bytes of tasks, archived ones included, of their results, checkpoints and logs; every tier is
+   * unlimited.  Beyond it no task is created (RESOURCE_EXHAUSTED/STORAGE_QUOTA_EXCEEDED); what
+   * admitted tasks produce is stored.  Measured every 30 s, to which a replica adds what it creates.
+   * </pre>
+   *
+   * <code>optional int64 max_storage_bytes = 6 [json_name = "maxStorageBytes"];</code>
+   * @return Whether the maxStorageBytes field is set.
+   */
+  boolean hasMaxStorageBytes();
+  /**
+   * <pre>
+   * Bytes of tasks, archived ones included, of their results, checkpoints and logs; every tier is
+   * unlimited.  Beyond it no task is created (RESOURCE_EXHAUSTED/STORAGE_QUOTA_EXCEEDED); what
+   * admitted tasks produce is stored.  Measured every 30 s, to which a replica adds what it creates.
+   * </pre>
+   *
+   * <code>optional int64 max_storage_bytes = 6 [json_name = "maxStorageBytes"];</code>
+   * @return The maxStorageBytes.
+   */
+  long getMaxStorageBytes();
 }

@@ -195,6 +195,36 @@ public final class TenantServiceGrpc {
     return getGetTenantUsageMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<dev.taskyard.v1.ListTenantSharesRequest,
+      dev.taskyard.v1.ListTenantSharesResponse> getListTenantSharesMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "ListTenantShares",
+      requestType = dev.taskyard.v1.ListTenantSharesRequest.class,
+      responseType = dev.taskyard.v1.ListTenantSharesResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.taskyard.v1.ListTenantSharesRequest,
+      dev.taskyard.v1.ListTenantSharesResponse> getListTenantSharesMethod() {
+    io.grpc.MethodDescriptor<dev.taskyard.v1.ListTenantSharesRequest, dev.taskyard.v1.ListTenantSharesResponse> getListTenantSharesMethod;
+    if ((getListTenantSharesMethod = TenantServiceGrpc.getListTenantSharesMethod) == null) {
+      synchronized (TenantServiceGrpc.class) {
+        if ((getListTenantSharesMethod = TenantServiceGrpc.getListTenantSharesMethod) == null) {
+          TenantServiceGrpc.getListTenantSharesMethod = getListTenantSharesMethod =
+              io.grpc.MethodDescriptor.<dev.taskyard.v1.ListTenantSharesRequest, dev.taskyard.v1.ListTenantSharesResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "ListTenantShares"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.lite.ProtoLiteUtils.marshaller(
+                  dev.taskyard.v1.ListTenantSharesRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.lite.ProtoLiteUtils.marshaller(
+                  dev.taskyard.v1.ListTenantSharesResponse.getDefaultInstance()))
+              .build();
+        }
+      }
+    }
+    return getListTenantSharesMethod;
+  }
+
   /**
    * Creates a new async stub that supports all call types for the service
    */
@@ -331,6 +361,18 @@ public final class TenantServiceGrpc {
         io.grpc.stub.StreamObserver<dev.taskyard.v1.GetTenantUsageResponse> responseObserver) {
       io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getGetTenantUsageMethod(), responseObserver);
     }
+
+    /**
+     * <pre>
+     * Lists what share of the runners' time each tenant has used lately (half-life 5 min) beside
+     * the share that its weight gives it while all of them have work.  Tenants that used nothing
+     * are left out.  A tenant's key sees its own only.
+     * </pre>
+     */
+    default void listTenantShares(dev.taskyard.v1.ListTenantSharesRequest request,
+        io.grpc.stub.StreamObserver<dev.taskyard.v1.ListTenantSharesResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getListTenantSharesMethod(), responseObserver);
+    }
   }
 
   /**
@@ -442,6 +484,19 @@ public final class TenantServiceGrpc {
       io.grpc.stub.ClientCalls.asyncUnaryCall(
           getChannel().newCall(getGetTenantUsageMethod(), getCallOptions()), request, responseObserver);
     }
+
+    /**
+     * <pre>
+     * Lists what share of the runners' time each tenant has used lately (half-life 5 min) beside
+     * the share that its weight gives it while all of them have work.  Tenants that used nothing
+     * are left out.  A tenant's key sees its own only.
+     * </pre>
+     */
+    public void listTenantShares(dev.taskyard.v1.ListTenantSharesRequest request,
+        io.grpc.stub.StreamObserver<dev.taskyard.v1.ListTenantSharesResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getListTenantSharesMethod(), getCallOptions()), request, responseObserver);
+    }
   }
 
   /**
@@ -533,6 +588,18 @@ public final class TenantServiceGrpc {
       return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
           getChannel(), getGetTenantUsageMethod(), getCallOptions(), request);
     }
+
+    /**
+     * <pre>
+     * Lists what share of the runners' time each tenant has used lately (half-life 5 min) beside
+     * the share that its weight gives it while all of them have work.  Tenants that used nothing
+     * are left out.  A tenant's key sees its own only.
+     * </pre>
+     */
+    public dev.taskyard.v1.ListTenantSharesResponse listTenantShares(dev.taskyard.v1.ListTenantSharesRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getListTenantSharesMethod(), getCallOptions(), request);
+    }
   }
 
   /**
@@ -623,6 +690,18 @@ public final class TenantServiceGrpc {
     public dev.taskyard.v1.GetTenantUsageResponse getTenantUsage(dev.taskyard.v1.GetTenantUsageRequest request) {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getGetTenantUsageMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Lists what share of the runners' time each tenant has used lately (half-life 5 min) beside
+     * the share that its weight gives it while all of them have work.  Tenants that used nothing
+     * are left out.  A tenant's key sees its own only.
+     * </pre>
+     */
+    public dev.taskyard.v1.ListTenantSharesResponse listTenantShares(dev.taskyard.v1.ListTenantSharesRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getListTenantSharesMethod(), getCallOptions(), request);
     }
   }
 
@@ -721,6 +800,19 @@ public final class TenantServiceGrpc {
       return io.grpc.stub.ClientCalls.futureUnaryCall(
           getChannel().newCall(getGetTenantUsageMethod(), getCallOptions()), request);
     }
+
+    /**
+     * <pre>
+     * Lists what share of the runners' time each tenant has used lately (half-life 5 min) beside
+     * the share that its weight gives it while all of them have work.  Tenants that used nothing
+     * are left out.  A tenant's key sees its own only.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.taskyard.v1.ListTenantSharesResponse> listTenantShares(
+        dev.taskyard.v1.ListTenantSharesRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getListTenantSharesMethod(), getCallOptions()), request);
+    }
   }
 
   private static final int METHODID_CREATE_TENANT = 0;
@@ -729,6 +821,7 @@ public final class TenantServiceGrpc {
   private static final int METHODID_UPDATE_TENANT = 3;
   private static final int METHODID_DELETE_TENANT = 4;
   private static final int METHODID_GET_TENANT_USAGE = 5;
+  private static final int METHODID_LIST_TENANT_SHARES = 6;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -770,6 +863,10 @@ public final class TenantServiceGrpc {
         case METHODID_GET_TENANT_USAGE:
           serviceImpl.getTenantUsage((dev.taskyard.v1.GetTenantUsageRequest) request,
               (io.grpc.stub.StreamObserver<dev.taskyard.v1.GetTenantUsageResponse>) responseObserver);
+          break;
+        case METHODID_LIST_TENANT_SHARES:
+          serviceImpl.listTenantShares((dev.taskyard.v1.ListTenantSharesRequest) request,
+              (io.grpc.stub.StreamObserver<dev.taskyard.v1.ListTenantSharesResponse>) responseObserver);
           break;
         default:
           throw new AssertionError();
@@ -831,6 +928,13 @@ public final class TenantServiceGrpc {
               dev.taskyard.v1.GetTenantUsageRequest,
               dev.taskyard.v1.GetTenantUsageResponse>(
                 service, METHODID_GET_TENANT_USAGE)))
+        .addMethod(
+          getListTenantSharesMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.taskyard.v1.ListTenantSharesRequest,
+              dev.taskyard.v1.ListTenantSharesResponse>(
+                service, METHODID_LIST_TENANT_SHARES)))
         .build();
   }
 
@@ -849,6 +953,7 @@ public final class TenantServiceGrpc {
               .addMethod(getUpdateTenantMethod())
               .addMethod(getDeleteTenantMethod())
               .addMethod(getGetTenantUsageMethod())
+              .addMethod(getListTenantSharesMethod())
               .build();
         }
       }

@@ -67,4 +67,14 @@ public interface UpdateTaskRequestOrBuilder extends
    */
   com.google.protobuf.ByteString
       getRequestIdBytes();
+
+  /**
+   * <pre>
+   * Check everything, change nothing.
+   * </pre>
+   *
+   * <code>bool validate_only = 4 [json_name = "validateOnly"];</code>
+   * @return The validateOnly.
+   */
+  boolean getValidateOnly();
 }

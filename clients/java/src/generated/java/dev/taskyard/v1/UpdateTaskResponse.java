@@ -25,7 +25,7 @@ public  final class UpdateTaskResponse extends
   private dev.taskyard.v1.Task task_;
   /**
    * <pre>
-   * After the change.
+   * After the change; with validate_only before it.
    * </pre>
    *
    * <code>.taskyard.v1.Task task = 1 [json_name = "task"];</code>
@@ -36,7 +36,7 @@ public  final class UpdateTaskResponse extends
   }
   /**
    * <pre>
-   * After the change.
+   * After the change; with validate_only before it.
    * </pre>
    *
    * <code>.taskyard.v1.Task task = 1 [json_name = "task"];</code>
@@ -47,7 +47,7 @@ public  final class UpdateTaskResponse extends
   }
   /**
    * <pre>
-   * After the change.
+   * After the change; with validate_only before it.
    * </pre>
    *
    * <code>.taskyard.v1.Task task = 1 [json_name = "task"];</code>
@@ -60,7 +60,7 @@ public  final class UpdateTaskResponse extends
   }
   /**
    * <pre>
-   * After the change.
+   * After the change; with validate_only before it.
    * </pre>
    *
    * <code>.taskyard.v1.Task task = 1 [json_name = "task"];</code>
@@ -79,7 +79,7 @@ public  final class UpdateTaskResponse extends
   }
   /**
    * <pre>
-   * After the change.
+   * After the change; with validate_only before it.
    * </pre>
    *
    * <code>.taskyard.v1.Task task = 1 [json_name = "task"];</code>
@@ -192,7 +192,7 @@ public  final class UpdateTaskResponse extends
 
     /**
      * <pre>
-     * After the change.
+     * After the change; with validate_only before it.
      * </pre>
      *
      * <code>.taskyard.v1.Task task = 1 [json_name = "task"];</code>
@@ -203,7 +203,7 @@ public  final class UpdateTaskResponse extends
     }
     /**
      * <pre>
-     * After the change.
+     * After the change; with validate_only before it.
      * </pre>
      *
      * <code>.taskyard.v1.Task task = 1 [json_name = "task"];</code>
@@ -214,7 +214,7 @@ public  final class UpdateTaskResponse extends
     }
     /**
      * <pre>
-     * After the change.
+     * After the change; with validate_only before it.
      * </pre>
      *
      * <code>.taskyard.v1.Task task = 1 [json_name = "task"];</code>
@@ -226,7 +226,7 @@ public  final class UpdateTaskResponse extends
       }
     /**
      * <pre>
-     * After the change.
+     * After the change; with validate_only before it.
      * </pre>
      *
      * <code>.taskyard.v1.Task task = 1 [json_name = "task"];</code>
@@ -239,7 +239,7 @@ public  final class UpdateTaskResponse extends
     }
     /**
      * <pre>
-     * After the change.
+     * After the change; with validate_only before it.
      * </pre>
      *
      * <code>.taskyard.v1.Task task = 1 [json_name = "task"];</code>
@@ -251,7 +251,7 @@ public  final class UpdateTaskResponse extends
     }
     /**
      * <pre>
-     * After the change.
+     * After the change; with validate_only before it.
      * </pre>
      *
      * <code>.taskyard.v1.Task task = 1 [json_name = "task"];</code>

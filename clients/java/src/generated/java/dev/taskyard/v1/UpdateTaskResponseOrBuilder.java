@@ -12,7 +12,7 @@ public interface UpdateTaskResponseOrBuilder extends
 
   /**
    * <pre>
-   * After the change.
+   * After the change; with validate_only before it.
    * </pre>
    *
    * <code>.taskyard.v1.Task task = 1 [json_name = "task"];</code>
@@ -21,7 +21,7 @@ public interface UpdateTaskResponseOrBuilder extends
   boolean hasTask();
   /**
    * <pre>
-   * After the change.
+   * After the change; with validate_only before it.
    * </pre>
    *
    * <code>.taskyard.v1.Task task = 1 [json_name = "task"];</code>

@@ -195,6 +195,44 @@ public  final class UpdateTaskTypeRequest extends
     allowMissing_ = false;
   }
 
+  public static final int VALIDATE_ONLY_FIELD_NUMBER = 4;
+  private boolean validateOnly_;
+  /**
+   * <pre>
+   * Check everything, change nothing.
+   * </pre>
+   *
+   * <code>bool validate_only = 4 [json_name = "validateOnly"];</code>
+   * @return The validateOnly.
+   */
+  @java.lang.Override
+  public boolean getValidateOnly() {
+    return validateOnly_;
+  }
+  /**
+   * <pre>
+   * Check everything, change nothing.
+   * </pre>
+   *
+   * <code>bool validate_only = 4 [json_name = "validateOnly"];</code>
+   * @param value The validateOnly to set.
+   */
+  private void setValidateOnly(boolean value) {
+    
+    validateOnly_ = value;
+  }
+  /**
+   * <pre>
+   * Check everything, change nothing.
+   * </pre>
+   *
+   * <code>bool validate_only = 4 [json_name = "validateOnly"];</code>
+   */
+  private void clearValidateOnly() {
+
+    validateOnly_ = false;
+  }
+
   public static dev.taskyard.v1.UpdateTaskTypeRequest parseFrom(
       java.nio.ByteBuffer data)
       throws com.google.protobuf.InvalidProtocolBufferException {
@@ -478,6 +516,46 @@ public  final class UpdateTaskTypeRequest extends
       return this;
     }
 
+    /**
+     * <pre>
+     * Check everything, change nothing.
+     * </pre>
+     *
+     * <code>bool validate_only = 4 [json_name = "validateOnly"];</code>
+     * @return The validateOnly.
+     */
+    @java.lang.Override
+    public boolean getValidateOnly() {
+      return instance.getValidateOnly();
+    }
+    /**
+     * <pre>
+     * Check everything, change nothing.
+     * </pre>
+     *
+     * <code>bool validate_only = 4 [json_name = "validateOnly"];</code>
+     * @param value The validateOnly to set.
+     * @return This builder for chaining.
+     */
+    public Builder setValidateOnly(boolean value) {
+      copyOnWrite();
+      instance.setValidateOnly(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * Check everything, change nothing.
+     * </pre>
+     *
+     * <code>bool validate_only = 4 [json_name = "validateOnly"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearValidateOnly() {
+      copyOnWrite();
+      instance.clearValidateOnly();
+      return this;
+    }
+
     // @@protoc_insertion_point(builder_scope:taskyard.v1.UpdateTaskTypeRequest)
   }
   @java.lang.Override
@@ -498,10 +576,11 @@ public  final class UpdateTaskTypeRequest extends
             "taskType_",
             "updateMask_",
             "allowMissing_",
+            "validateOnly_",
           };
           java.lang.String info =
-              "\u0000\u0003\u0000\u0001\u0001\u0003\u0003\u0000\u0000\u0000\u0001\u1009\u0000\u0002" +
-              "\u1009\u0001\u0003\u0007";
+              "\u0000\u0004\u0000\u0001\u0001\u0004\u0004\u0000\u0000\u0000\u0001\u1009\u0000\u0002" +
+              "\u1009\u0001\u0003\u0007\u0004\u0007";
           return newMessageInfo(DEFAULT_INSTANCE, info, objects);
       }
       case GET_DEFAULT_INSTANCE: {

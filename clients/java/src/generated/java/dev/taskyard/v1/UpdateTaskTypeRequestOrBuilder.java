@@ -57,4 +57,14 @@ public interface UpdateTaskTypeRequestOrBuilder extends
    * @return The allowMissing.
    */
   boolean getAllowMissing();
+
+  /**
+   * <pre>
+   * Check everything, change nothing.
+   * </pre>
+   *
+   * <code>bool validate_only = 4 [json_name = "validateOnly"];</code>
+   * @return The validateOnly.
+   */
+  boolean getValidateOnly();
 }

@@ -157,6 +157,44 @@ public  final class UpdateTenantRequest extends
     bitField0_ = (bitField0_ & ~0x00000002);
   }
 
+  public static final int VALIDATE_ONLY_FIELD_NUMBER = 3;
+  private boolean validateOnly_;
+  /**
+   * <pre>
+   * Check everything, change nothing.
+   * </pre>
+   *
+   * <code>bool validate_only = 3 [json_name = "validateOnly"];</code>
+   * @return The validateOnly.
+   */
+  @java.lang.Override
+  public boolean getValidateOnly() {
+    return validateOnly_;
+  }
+  /**
+   * <pre>
+   * Check everything, change nothing.
+   * </pre>
+   *
+   * <code>bool validate_only = 3 [json_name = "validateOnly"];</code>
+   * @param value The validateOnly to set.
+   */
+  private void setValidateOnly(boolean value) {
+    
+    validateOnly_ = value;
+  }
+  /**
+   * <pre>
+   * Check everything, change nothing.
+   * </pre>
+   *
+   * <code>bool validate_only = 3 [json_name = "validateOnly"];</code>
+   */
+  private void clearValidateOnly() {
+
+    validateOnly_ = false;
+  }
+
   public static dev.taskyard.v1.UpdateTenantRequest parseFrom(
       java.nio.ByteBuffer data)
       throws com.google.protobuf.InvalidProtocolBufferException {
@@ -400,6 +438,46 @@ public  final class UpdateTenantRequest extends
       return this;
     }
 
+    /**
+     * <pre>
+     * Check everything, change nothing.
+     * </pre>
+     *
+     * <code>bool validate_only = 3 [json_name = "validateOnly"];</code>
+     * @return The validateOnly.
+     */
+    @java.lang.Override
+    public boolean getValidateOnly() {
+      return instance.getValidateOnly();
+    }
+    /**
+     * <pre>
+     * Check everything, change nothing.
+     * </pre>
+     *
+     * <code>bool validate_only = 3 [json_name = "validateOnly"];</code>
+     * @param value The validateOnly to set.
+     * @return This builder for chaining.
+     */
+    public Builder setValidateOnly(boolean value) {
+      copyOnWrite();
+      instance.setValidateOnly(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * Check everything, change nothing.
+     * </pre>
+     *
+     * <code>bool validate_only = 3 [json_name = "validateOnly"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearValidateOnly() {
+      copyOnWrite();
+      instance.clearValidateOnly();
+      return this;
+    }
+
     // @@protoc_insertion_point(builder_scope:taskyard.v1.UpdateTenantRequest)
   }
   @java.lang.Override
@@ -419,10 +497,11 @@ public  final class UpdateTenantRequest extends
             "bitField0_",
             "tenant_",
             "updateMask_",
+            "validateOnly_",
           };
           java.lang.String info =
-              "\u0000\u0002\u0000\u0001\u0001\u0002\u0002\u0000\u0000\u0000\u0001\u1009\u0000\u0002" +
-              "\u1009\u0001";
+              "\u0000\u0003\u0000\u0001\u0001\u0003\u0003\u0000\u0000\u0000\u0001\u1009\u0000\u0002" +
+              "\u1009\u0001\u0003\u0007";
           return newMessageInfo(DEFAULT_INSTANCE, info, objects);
       }
       case GET_DEFAULT_INSTANCE: {

@@ -47,4 +47,14 @@ public interface UpdateTenantRequestOrBuilder extends
    * @return The updateMask.
    */
   com.google.protobuf.FieldMask getUpdateMask();
+
+  /**
+   * <pre>
+   * Check everything, change nothing.
+   * </pre>
+   *
+   * <code>bool validate_only = 3 [json_name = "validateOnly"];</code>
+   * @return The validateOnly.
+   */
+  boolean getValidateOnly();
 }

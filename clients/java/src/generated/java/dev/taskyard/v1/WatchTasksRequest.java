@@ -365,6 +365,7 @@ public  final class WatchTasksRequest extends
   /**
    * <pre>
    * First send the current state as SNAPSHOT events, then snapshot_complete, then changes.
+   * A resume_token from before snapshot_complete continues the snapshot.
    * </pre>
    *
    * <code>bool snapshot = 5 [json_name = "snapshot"];</code>
@@ -377,6 +378,7 @@ public  final class WatchTasksRequest extends
   /**
    * <pre>
    * First send the current state as SNAPSHOT events, then snapshot_complete, then changes.
+   * A resume_token from before snapshot_complete continues the snapshot.
    * </pre>
    *
    * <code>bool snapshot = 5 [json_name = "snapshot"];</code>
@@ -389,6 +391,7 @@ public  final class WatchTasksRequest extends
   /**
    * <pre>
    * First send the current state as SNAPSHOT events, then snapshot_complete, then changes.
+   * A resume_token from before snapshot_complete continues the snapshot.
    * </pre>
    *
    * <code>bool snapshot = 5 [json_name = "snapshot"];</code>
@@ -1043,6 +1046,7 @@ public  final class WatchTasksRequest extends
     /**
      * <pre>
      * First send the current state as SNAPSHOT events, then snapshot_complete, then changes.
+     * A resume_token from before snapshot_complete continues the snapshot.
      * </pre>
      *
      * <code>bool snapshot = 5 [json_name = "snapshot"];</code>
@@ -1055,6 +1059,7 @@ public  final class WatchTasksRequest extends
     /**
      * <pre>
      * First send the current state as SNAPSHOT events, then snapshot_complete, then changes.
+     * A resume_token from before snapshot_complete continues the snapshot.
      * </pre>
      *
      * <code>bool snapshot = 5 [json_name = "snapshot"];</code>
@@ -1069,6 +1074,7 @@ public  final class WatchTasksRequest extends
     /**
      * <pre>
      * First send the current state as SNAPSHOT events, then snapshot_complete, then changes.
+     * A resume_token from before snapshot_complete continues the snapshot.
      * </pre>
      *
      * <code>bool snapshot = 5 [json_name = "snapshot"];</code>

@@ -114,6 +114,7 @@ public interface WatchTasksRequestOrBuilder extends
   /**
    * <pre>
    * First send the current state as SNAPSHOT events, then snapshot_complete, then changes.
+   * A resume_token from before snapshot_complete continues the snapshot.
    * </pre>
    *
    * <code>bool snapshot = 5 [json_name = "snapshot"];</code>
