@@ -118,6 +118,7 @@ export class BatchTooLarge extends InvalidArgument {}
 export class FieldImmutable extends InvalidArgument {}
 export class TooLarge extends InvalidArgument {}
 export class Unauthenticated extends TaskyardError {}
+export class SignInCodeInvalid extends Unauthenticated {}
 export class PermissionDenied extends TaskyardError {}
 export class Unimplemented extends TaskyardError {}
 export class VersionUnsupported extends Unimplemented {}
@@ -149,6 +150,7 @@ export class ResourceExhausted extends TaskyardError {}
 export class RateLimited extends ResourceExhausted {}
 export class QueueDepthExceeded extends ResourceExhausted {}
 export class SlotQueueFull extends ResourceExhausted {}
+export class StorageQuotaExceeded extends ResourceExhausted {}
 export class StreamLimit extends ResourceExhausted {}
 export class PlacementClassLimit extends ResourceExhausted {}
 export class Overloaded extends ResourceExhausted {}
@@ -164,6 +166,7 @@ export class CertificateUntrusted extends Unavailable {
 export class ServerDraining extends Unavailable {}
 export class StorageUnavailable extends Unavailable {}
 export class HeartbeatTimeout extends Unavailable {}
+export class ResultCheckPending extends Unavailable {}
 export class DataLoss extends TaskyardError {}
 export class DigestMismatch extends DataLoss {}
 export class DeadlineExceeded extends TaskyardError {}
@@ -184,6 +187,7 @@ export const BY_REASON: Readonly<Record<string, ErrorClass>> = {
   FIELD_IMMUTABLE: FieldImmutable,
   TOO_LARGE: TooLarge,
   UNAUTHENTICATED: Unauthenticated,
+  SIGN_IN_CODE_INVALID: SignInCodeInvalid,
   PERMISSION_DENIED: PermissionDenied,
   UNIMPLEMENTED: Unimplemented,
   DEADLINE_EXCEEDED: DeadlineExceeded,
@@ -212,6 +216,7 @@ export const BY_REASON: Readonly<Record<string, ErrorClass>> = {
   RATE_LIMITED: RateLimited,
   QUEUE_DEPTH_EXCEEDED: QueueDepthExceeded,
   SLOT_QUEUE_FULL: SlotQueueFull,
+  STORAGE_QUOTA_EXCEEDED: StorageQuotaExceeded,
   STREAM_LIMIT: StreamLimit,
   PLACEMENT_CLASS_LIMIT: PlacementClassLimit,
   OVERLOADED: Overloaded,
@@ -220,6 +225,7 @@ export const BY_REASON: Readonly<Record<string, ErrorClass>> = {
   SERVER_DRAINING: ServerDraining,
   STORAGE_UNAVAILABLE: StorageUnavailable,
   HEARTBEAT_TIMEOUT: HeartbeatTimeout,
+  RESULT_CHECK_PENDING: ResultCheckPending,
   DIGEST_MISMATCH: DigestMismatch,
 };
 

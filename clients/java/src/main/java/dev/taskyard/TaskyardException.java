@@ -102,6 +102,9 @@ public class TaskyardException extends RuntimeException {
   /** Reason UNAUTHENTICATED. */
   public static class Unauthenticated extends TaskyardException { Unauthenticated(String m, Data d) { super(m, d); } }
 
+  /** Reason SIGN_IN_CODE_INVALID. */
+  public static class SignInCodeInvalid extends Unauthenticated { SignInCodeInvalid(String m, Data d) { super(m, d); } }
+
   /** Reason PERMISSION_DENIED. */
   public static class PermissionDenied extends TaskyardException { PermissionDenied(String m, Data d) { super(m, d); } }
 
@@ -192,6 +195,8 @@ public class TaskyardException extends RuntimeException {
   /** Reason QUEUE_DEPTH_EXCEEDED. */
   public static class QueueDepthExceeded extends ResourceExhausted { QueueDepthExceeded(String m, Data d) { super(m, d); } }
 
+  /** Reason STORAGE_QUOTA_EXCEEDED. */
+  public static class StorageQuotaExceeded extends ResourceExhausted { StorageQuotaExceeded(String m, Data d) { super(m, d); } }
   /** Reason SLOT_QUEUE_FULL. */
   public static class SlotQueueFull extends ResourceExhausted { SlotQueueFull(String m, Data d) { super(m, d); } }
 
@@ -219,6 +224,8 @@ public class TaskyardException extends RuntimeException {
   /** Reason STORAGE_UNAVAILABLE. */
   public static class StorageUnavailable extends Unavailable { StorageUnavailable(String m, Data d) { super(m, d); } }
 
+  /** Reason RESULT_CHECK_PENDING. */
+  public static class ResultCheckPending extends Unavailable { ResultCheckPending(String m, Data d) { super(m, d); } }
   /** Reason HEARTBEAT_TIMEOUT. */
   public static class HeartbeatTimeout extends Unavailable { HeartbeatTimeout(String m, Data d) { super(m, d); } }
 
@@ -262,6 +269,7 @@ public class TaskyardException extends RuntimeException {
         Map.entry("BATCH_TOO_LARGE", BatchTooLarge::new),
         Map.entry("TOO_LARGE", TooLarge::new),
         Map.entry("UNAUTHENTICATED", Unauthenticated::new),
+        Map.entry("SIGN_IN_CODE_INVALID", SignInCodeInvalid::new),
         Map.entry("PERMISSION_DENIED", PermissionDenied::new),
         Map.entry("UNIMPLEMENTED", Unimplemented::new),
         Map.entry("NOT_FOUND", NotFound::new),
@@ -288,6 +296,7 @@ public class TaskyardException extends RuntimeException {
         Map.entry("RATE_LIMITED", RateLimited::new),
         Map.entry("QUEUE_DEPTH_EXCEEDED", QueueDepthExceeded::new),
         Map.entry("SLOT_QUEUE_FULL", SlotQueueFull::new),
+        Map.entry("STORAGE_QUOTA_EXCEEDED", StorageQuotaExceeded::new),
         Map.entry("STREAM_LIMIT", StreamLimit::new),
         Map.entry("PLACEMENT_CLASS_LIMIT", PlacementClassLimit::new),
         Map.entry("OVERLOADED", Overloaded::new),
@@ -296,6 +305,7 @@ public class TaskyardException extends RuntimeException {
         Map.entry("SERVER_DRAINING", ServerDraining::new),
         Map.entry("STORAGE_UNAVAILABLE", StorageUnavailable::new),
         Map.entry("HEARTBEAT_TIMEOUT", HeartbeatTimeout::new),
+        Map.entry("RESULT_CHECK_PENDING", ResultCheckPending::new),
         Map.entry("DIGEST_MISMATCH", DigestMismatch::new),
         Map.entry("DEADLINE_EXCEEDED", DeadlineExceeded::new),
         Map.entry("INTERNAL", Internal::new));
