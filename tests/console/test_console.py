@@ -36,6 +36,7 @@ def suite(modules: None) -> Iterator[Suite]:
         yield running
 
 
+@pytest.mark.timeout(SECONDS)
 def test_types_of_the_modules_are_consistent(modules: None) -> None:
     found = subprocess.run(
         [HERE / "node_modules" / ".bin" / "tsc", "--project", HERE / "tsconfig.json"],
@@ -46,6 +47,7 @@ def test_types_of_the_modules_are_consistent(modules: None) -> None:
     assert found.returncode == 0, found.stdout
 
 
+@pytest.mark.timeout(SECONDS + 60)
 def test_every_page_in_a_browser(suite: Suite) -> None:
     context = suite.context
     environment = {
