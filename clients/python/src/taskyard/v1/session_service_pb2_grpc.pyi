@@ -50,6 +50,11 @@ class SessionServiceStub:
     the session's recorded expiry.  Safe to repeat.
     Errors: ABORTED (SESSION_SUPERSEDED), which the caller ignores.
     """
+    RegisterWorker: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.RegisterWorkerRequest, _session_service_pb2.RegisterWorkerResponse]
+    """Lists a pull worker as a runner that is healthy for `duration`.  An agent that has a
+    session under the id keeps it.  Safe to repeat.
+    Errors: PERMISSION_DENIED (outside the key's runner scope, or deleted while it worked).
+    """
     VerifyApiKey: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.VerifyApiKeyRequest, _session_service_pb2.VerifyApiKeyResponse]
     """Returns the record of a key.
     Errors: UNAUTHENTICATED.
@@ -76,6 +81,11 @@ class SessionServiceAsyncStub(SessionServiceStub):
     """Ends a session; with `release` releases its leases, otherwise they stay valid until
     the session's recorded expiry.  Safe to repeat.
     Errors: ABORTED (SESSION_SUPERSEDED), which the caller ignores.
+    """
+    RegisterWorker: _aio.UnaryUnaryMultiCallable[_session_service_pb2.RegisterWorkerRequest, _session_service_pb2.RegisterWorkerResponse]  # type: ignore[assignment]
+    """Lists a pull worker as a runner that is healthy for `duration`.  An agent that has a
+    session under the id keeps it.  Safe to repeat.
+    Errors: PERMISSION_DENIED (outside the key's runner scope, or deleted while it worked).
     """
     VerifyApiKey: _aio.UnaryUnaryMultiCallable[_session_service_pb2.VerifyApiKeyRequest, _session_service_pb2.VerifyApiKeyResponse]  # type: ignore[assignment]
     """Returns the record of a key.
@@ -115,6 +125,16 @@ class SessionServiceServicer:
         """Ends a session; with `release` releases its leases, otherwise they stay valid until
         the session's recorded expiry.  Safe to repeat.
         Errors: ABORTED (SESSION_SUPERSEDED), which the caller ignores.
+        """
+
+    def RegisterWorker(
+        self,
+        request: _session_service_pb2.RegisterWorkerRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_session_service_pb2.RegisterWorkerResponse, _abc.Awaitable[_session_service_pb2.RegisterWorkerResponse]]:
+        """Lists a pull worker as a runner that is healthy for `duration`.  An agent that has a
+        session under the id keeps it.  Safe to repeat.
+        Errors: PERMISSION_DENIED (outside the key's runner scope, or deleted while it worked).
         """
 
     def VerifyApiKey(

@@ -51,6 +51,11 @@ class RunnerRecord:
     alive: bool
     stopped: bool
 
+    @property
+    def pulls(self) -> bool:
+        """Whether it is a pull worker now: the session of an agent has ended when it counts as stopped."""
+        return self.alive and self.stopped
+
 
 async def admit(tx: Tx, key_id: str, runner_id: str) -> RunnerScope:
     """The scope of the key a runner came with. Raises PermissionDenied if it may not be this runner."""
