@@ -36,7 +36,8 @@ type SessionServiceClient interface {
 	// Opens a session and supersedes the former one of the runner.  Safe to repeat: the
 	// repeat supersedes the first.
 	// Errors: ALREADY_EXISTS (RUNNER_ID_IN_USE: another instance_id is alive and takeover is
-	// not set); PERMISSION_DENIED (outside the key's runner scope, or deleted).
+	// not set); PERMISSION_DENIED (outside the key's runner scope, deleted, or registered with a
+	// key of another scope).
 	OpenSession(ctx context.Context, in *OpenSessionRequest, opts ...grpc.CallOption) (*OpenSessionResponse, error)
 	// Heartbeats of up to 1000 runners.  An expired session is never renewed.  Safe to repeat.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per session: see SessionRenewalResult.
@@ -47,7 +48,8 @@ type SessionServiceClient interface {
 	CloseSession(ctx context.Context, in *CloseSessionRequest, opts ...grpc.CallOption) (*CloseSessionResponse, error)
 	// Lists a pull worker as a runner that is healthy for `duration`.  An agent that has a
 	// session under the id keeps it.  Safe to repeat.
-	// Errors: PERMISSION_DENIED (outside the key's runner scope, or deleted while it worked).
+	// Errors: PERMISSION_DENIED (outside the key's runner scope, deleted while it worked, or
+	// registered with a key of another scope).
 	RegisterWorker(ctx context.Context, in *RegisterWorkerRequest, opts ...grpc.CallOption) (*RegisterWorkerResponse, error)
 	// Returns the record of a key.
 	// Errors: UNAUTHENTICATED.
@@ -122,7 +124,8 @@ type SessionServiceServer interface {
 	// Opens a session and supersedes the former one of the runner.  Safe to repeat: the
 	// repeat supersedes the first.
 	// Errors: ALREADY_EXISTS (RUNNER_ID_IN_USE: another instance_id is alive and takeover is
-	// not set); PERMISSION_DENIED (outside the key's runner scope, or deleted).
+	// not set); PERMISSION_DENIED (outside the key's runner scope, deleted, or registered with a
+	// key of another scope).
 	OpenSession(context.Context, *OpenSessionRequest) (*OpenSessionResponse, error)
 	// Heartbeats of up to 1000 runners.  An expired session is never renewed.  Safe to repeat.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per session: see SessionRenewalResult.
@@ -133,7 +136,8 @@ type SessionServiceServer interface {
 	CloseSession(context.Context, *CloseSessionRequest) (*CloseSessionResponse, error)
 	// Lists a pull worker as a runner that is healthy for `duration`.  An agent that has a
 	// session under the id keeps it.  Safe to repeat.
-	// Errors: PERMISSION_DENIED (outside the key's runner scope, or deleted while it worked).
+	// Errors: PERMISSION_DENIED (outside the key's runner scope, deleted while it worked, or
+	// registered with a key of another scope).
 	RegisterWorker(context.Context, *RegisterWorkerRequest) (*RegisterWorkerResponse, error)
 	// Returns the record of a key.
 	// Errors: UNAUTHENTICATED.

@@ -40,7 +40,7 @@ type WorkServiceClient interface {
 	// request_id: a lost answer strands nothing.
 	// The worker is listed as a runner; one that drains gets nothing.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID); PERMISSION_DENIED (worker_id outside the key's
-	// scope, or deleted while it worked); UNAVAILABLE (SERVER_DRAINING).
+	// scope, deleted while it worked, or of a runner with a key of another scope); UNAVAILABLE (SERVER_DRAINING).
 	ClaimTasks(ctx context.Context, in *ClaimTasksRequest, opts ...grpc.CallOption) (*ClaimTasksResponse, error)
 	// Renews leases; this is the heartbeat of a pull worker.  Safe to repeat.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per lease: see LeaseVerdict.
@@ -149,7 +149,7 @@ type WorkServiceServer interface {
 	// request_id: a lost answer strands nothing.
 	// The worker is listed as a runner; one that drains gets nothing.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID); PERMISSION_DENIED (worker_id outside the key's
-	// scope, or deleted while it worked); UNAVAILABLE (SERVER_DRAINING).
+	// scope, deleted while it worked, or of a runner with a key of another scope); UNAVAILABLE (SERVER_DRAINING).
 	ClaimTasks(context.Context, *ClaimTasksRequest) (*ClaimTasksResponse, error)
 	// Renews leases; this is the heartbeat of a pull worker.  Safe to repeat.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per lease: see LeaseVerdict.

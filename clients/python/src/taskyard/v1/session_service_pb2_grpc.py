@@ -72,7 +72,8 @@ class SessionServiceServicer:
         """Opens a session and supersedes the former one of the runner.  Safe to repeat: the
         repeat supersedes the first.
         Errors: ALREADY_EXISTS (RUNNER_ID_IN_USE: another instance_id is alive and takeover is
-        not set); PERMISSION_DENIED (outside the key's runner scope, or deleted).
+        not set); PERMISSION_DENIED (outside the key's runner scope, deleted, or registered with a
+        key of another scope).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -98,7 +99,8 @@ class SessionServiceServicer:
     def RegisterWorker(self, request, context):
         """Lists a pull worker as a runner that is healthy for `duration`.  An agent that has a
         session under the id keeps it.  Safe to repeat.
-        Errors: PERMISSION_DENIED (outside the key's runner scope, or deleted while it worked).
+        Errors: PERMISSION_DENIED (outside the key's runner scope, deleted while it worked, or
+        registered with a key of another scope).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -40,7 +40,7 @@ class WorkServiceStub:
     request_id: a lost answer strands nothing.
     The worker is listed as a runner; one that drains gets nothing.
     Errors: INVALID_ARGUMENT (FIELD_INVALID); PERMISSION_DENIED (worker_id outside the key's
-    scope, or deleted while it worked); UNAVAILABLE (SERVER_DRAINING).
+    scope, deleted while it worked, or of a runner with a key of another scope); UNAVAILABLE (SERVER_DRAINING).
     """
     RenewWork: _grpc.UnaryUnaryMultiCallable[_work_service_pb2.RenewWorkRequest, _work_service_pb2.RenewWorkResponse]
     """Renews leases; this is the heartbeat of a pull worker.  Safe to repeat.
@@ -73,7 +73,7 @@ class WorkServiceAsyncStub(WorkServiceStub):
     request_id: a lost answer strands nothing.
     The worker is listed as a runner; one that drains gets nothing.
     Errors: INVALID_ARGUMENT (FIELD_INVALID); PERMISSION_DENIED (worker_id outside the key's
-    scope, or deleted while it worked); UNAVAILABLE (SERVER_DRAINING).
+    scope, deleted while it worked, or of a runner with a key of another scope); UNAVAILABLE (SERVER_DRAINING).
     """
     RenewWork: _aio.UnaryUnaryMultiCallable[_work_service_pb2.RenewWorkRequest, _work_service_pb2.RenewWorkResponse]  # type: ignore[assignment]
     """Renews leases; this is the heartbeat of a pull worker.  Safe to repeat.
@@ -108,7 +108,7 @@ class WorkServiceServicer:
         request_id: a lost answer strands nothing.
         The worker is listed as a runner; one that drains gets nothing.
         Errors: INVALID_ARGUMENT (FIELD_INVALID); PERMISSION_DENIED (worker_id outside the key's
-        scope, or deleted while it worked); UNAVAILABLE (SERVER_DRAINING).
+        scope, deleted while it worked, or of a runner with a key of another scope); UNAVAILABLE (SERVER_DRAINING).
         """
 
     def RenewWork(

@@ -58,7 +58,7 @@ class Opened:
 
 async def open_session(tx: Tx, hello: Hello) -> Opened:
     """Open a session. Raises RunnerIdInUse, or PermissionDenied for a foreign or deleted runner id."""
-    scope = await runners.admit(tx, hello.key_id, hello.runner_id)
+    scope, _ = await runners.admit(tx, hello.key_id, hello.runner_id)
     is_new = await runners.put(
         tx, hello.runner_id, hello.key_id, scope, hello.registration, hello.instance_id
     )

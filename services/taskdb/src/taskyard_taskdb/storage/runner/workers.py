@@ -16,7 +16,7 @@ from taskyard_taskdb.domain.event import runner
 from taskyard_taskdb.storage.change_log.append import insert_changes, resource_change
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.runner import runners
-from taskyard_taskdb.storage.runner.runners import Registration
+from taskyard_taskdb.storage.runner.runners import Registered, Registration
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.tenant.api_keys import RunnerScope
 from taskyard_taskdb.storage.transition.load import database_time
@@ -41,21 +41,20 @@ async def register(tx: Tx, worker: Worker) -> bool:
 
     Raises PermissionDenied for a foreign id, or one that was deleted while the worker was healthy.
     """
-    scope = await runners.admit(tx, worker.key_id, worker.worker_id)
+    scope, found = await runners.admit(tx, worker.key_id, worker.worker_id)
     named = {"runner_id": worker.worker_id}
-    row = await tx.fetch_row(statement("lock_worker"), named)
     session = await tx.fetch_row(statement("lock_session"), named)
     expired = session is None or session[1] <= await database_time(tx)
     alive, is_worker = (session[3], session[4] == INSTANCE) if session else (False, False)
-    deleted = row is not None and row[3]
-    if (row is None or deleted) and worker.registration is None:
+    unlisted = found is None or found.deleted
+    if unlisted and worker.registration is None:
         return False
-    if deleted and is_worker and not expired:
+    if found is not None and found.deleted and is_worker and not expired:
         raise _deleted(worker.worker_id)
     if not is_worker and (alive or (await tx.fetch(statement("follows_a_session"), named))[0][0]):
         return False
     is_new = False
-    if worker.registration is not None and (row is None or deleted or _differs(worker, scope, row)):
+    if worker.registration is not None and (unlisted or _differs(worker, scope, found)):
         is_new = await runners.put(
             tx, worker.worker_id, worker.key_id, scope, worker.registration, instance_id=uuid4()
         )
@@ -65,11 +64,11 @@ async def register(tx: Tx, worker: Worker) -> bool:
     return not alive
 
 
-def _differs(worker: Worker, scope: RunnerScope, row: tuple[object, ...]) -> bool:
-    key_id, registration, stored, _ = row
-    assert worker.registration is not None and isinstance(registration, bytes)
-    return (key_id, registration) != (worker.key_id, worker.registration.encoded) or (
-        RunnerScope.unpack(stored) != scope  # type: ignore[arg-type]
+def _differs(worker: Worker, scope: RunnerScope, found: Registered | None) -> bool:
+    return found is None or (worker.key_id, worker.registration and worker.registration.encoded, scope) != (
+        found.key_id,
+        found.registration,
+        found.scope,
     )
 
 

@@ -1,7 +1,3 @@
--- name: lock_worker
--- Locks the row of a runner, deleted or not; primary key of runners. Before its session (lock order of a hello).
-SELECT key_id, registration, scope, delete_time IS NOT NULL FROM runners WHERE runner_id = %(runner_id)s FOR UPDATE
-
 -- name: follows_a_session
 -- Locks nothing: whether a runner holds leases of an agent's session; leases_by_runner.
 SELECT EXISTS (SELECT FROM leases WHERE runner_id = %(runner_id)s AND session_epoch <> 0)
