@@ -336,6 +336,13 @@ _SERVICES: Mapping[str, Mapping[str, Callable[[Objects], Any]]] = {
         "OpenSession": _open_session,
         "RenewSessions": lambda o: O.RenewSessionsRequest(scheduler_id="s", sessions=[_renewal(o)]),
         "CloseSession": lambda o: O.CloseSessionRequest(runner_id=o.runner, session_epoch=1),
+        "RegisterWorker": lambda o: O.RegisterWorkerRequest(
+            scheduler_id="s",
+            worker_id=o.runner,
+            key_id=o.runner_key,
+            registration=registration(),
+            duration=seconds(60),
+        ),
         "VerifyApiKey": lambda o: O.VerifyApiKeyRequest(key=o.secret),
     },
     "taskyard.compat.v1.GlobalTaskService": {

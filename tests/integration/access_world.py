@@ -23,6 +23,7 @@ OWN, FOREIGN, NOWHERE = "own", "foreign", "nowhere"
 # In every text of the foreign tenant; nobody else may see it.
 SECRET = "xyzzy-of-foreign"
 TASKS = "/taskyard.v1.TaskService/"
+RUNNER: dict[str, Any] = {"kind": api_key_pb2.PRINCIPAL_KIND_RUNNER}
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,9 @@ class AccessWorld:
     service: Service
     callers: list[Caller] = field(default_factory=list)
     objects: dict[str, Objects] = field(default_factory=dict)
+    # Keys for the tenant's worker, and for any runner of the tenant.
     worker_keys: dict[str, str] = field(default_factory=dict)
+    any_runner_keys: dict[str, str] = field(default_factory=dict)
 
     async def call(self, caller: Caller, path: str, objects: Objects) -> any_rpc.Answer:
         return await self.send(caller, path, messages_of(path, objects), objects.tenant)
@@ -57,8 +60,9 @@ class AccessWorld:
         for tenant in (OWN, FOREIGN):
             await add_tenant(self.service, tenant)
             scope = api_key_pb2.RunnerScope(tenants=[tenant])
-            made = await self._key(kind=api_key_pb2.PRINCIPAL_KIND_RUNNER, runner_scope=scope)
-            self.worker_keys[tenant] = made
+            self.any_runner_keys[tenant] = await self._key(runner_scope=scope, **RUNNER)
+            scope.runner_id = f"worker-{tenant}"
+            self.worker_keys[tenant] = await self._key(runner_scope=scope, **RUNNER)
             self.objects[tenant] = await self.fresh(tenant)
         self.objects[NOWHERE] = replace(
             self.objects[FOREIGN], tenant=NOWHERE, **_elsewhere(self.objects[FOREIGN])
@@ -66,8 +70,6 @@ class AccessWorld:
         await self._add_callers()
 
     async def _add_callers(self) -> None:
-        runner = {"kind": api_key_pb2.PRINCIPAL_KIND_RUNNER}
-        named = api_key_pb2.RunnerScope(tenants=[OWN], runner_id=self.objects[OWN].runner)
         revoked = await add_key(self.service, tenant=OWN)
         await self.service.call(
             "/taskyard.v1.ApiKeyService/RevokeApiKey",
@@ -81,8 +83,8 @@ class AccessWorld:
         self.callers = [
             Caller("tenant", await self._key(tenant=OWN), Kind.TENANT, bound=True),
             Caller("read-only", await self._key(tenant=OWN, read_only=True), Kind.TENANT, False, True),
-            Caller("runner", await self._key(runner_scope=named, **runner), Kind.RUNNER, bound=True),
-            Caller("any runner", self.worker_keys[OWN], Kind.RUNNER, bound=True),
+            Caller("runner", self.worker_keys[OWN], Kind.RUNNER, bound=True),
+            Caller("any runner", self.any_runner_keys[OWN], Kind.RUNNER, bound=True),
             Caller("admin", self.service.admin_key, Kind.ADMIN),
             Caller("scheduler", await self._key(kind=api_key_pb2.PRINCIPAL_KIND_SCHEDULER), Kind.SCHEDULER),
             Caller("none", ""),

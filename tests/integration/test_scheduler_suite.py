@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from taskyard import Created, Phase, command
-from taskyard.v1 import lease_pb2, work_service_pb2
+from taskyard.v1 import lease_pb2, runner_pb2, runner_service_pb2, work_service_pb2
+from taskyard.v1.runner_service_pb2_grpc import RunnerServiceStub
 from taskyard.v1.work_service_pb2_grpc import WorkServiceStub
 from tests.harness.control_plane import ControlPlane, control_plane
 from tests.harness.link_runner import LinkRunner, registration
@@ -92,6 +93,20 @@ async def test_a_cancel_reaches_the_holder(plane: ControlPlane, own: dict[str, s
         assert (await client.wait(created, timeout=10)).phase is Phase.CANCELLED
 
 
+async def _shown(plane: ControlPlane, runner_id: str) -> runner_pb2.Runner:
+    """The runner as ListRunners shows it to an administrator."""
+    from taskyard.channel import open_channel
+
+    async with open_channel(plane.taskdbs[0].address, key=plane.keys["admin"]) as channel:
+        stub: Any = RunnerServiceStub(channel)
+        request = runner_service_pb2.ListRunnersRequest(
+            filter=f'id = "{runner_id}"', view=runner_service_pb2.RUNNER_VIEW_FULL
+        )
+        (runner,) = (await stub.ListRunners(request)).runners
+        found: runner_pb2.Runner = runner
+        return found
+
+
 async def test_a_pull_worker_claims_and_reports(plane: ControlPlane, own: dict[str, str]) -> None:
     from taskyard.channel import open_channel
 
@@ -110,6 +125,9 @@ async def test_a_pull_worker_claims_and_reports(plane: ControlPlane, own: dict[s
         (assignment,) = (await claim).assignments
         again = await stub.ClaimTasks(request)
         assert [a.lease for a in again.assignments] == [assignment.lease]
+        shown = await _shown(plane, request.worker_id)
+        assert (shown.state, list(shown.tasks)) == (runner_pb2.RUNNER_STATE_HEALTHY, [assignment.lease.task])
+        assert shown.registration.labels == own
         reports = [
             lease_pb2.RunReport(lease=assignment.lease, started=lease_pb2.RunStarted()),
             lease_pb2.RunReport(lease=assignment.lease, succeeded=lease_pb2.RunSucceeded()),

@@ -443,6 +443,15 @@ class FakeTaskdb(LeaseServiceServicer, SessionServiceServicer):
             session.lost = True
         return sessions.CloseSessionResponse()
 
+    async def RegisterWorker(
+        self, request: sessions.RegisterWorkerRequest, context: Context
+    ) -> sessions.RegisterWorkerResponse:
+        await self._enter("RegisterWorker", request, context)
+        runner = self.runners.setdefault(
+            request.worker_id, runner_pb2.Runner(name=f"runners/{request.worker_id}")
+        )
+        return sessions.RegisterWorkerResponse(runner=runner)
+
     async def VerifyApiKey(
         self, request: sessions.VerifyApiKeyRequest, context: Context
     ) -> sessions.VerifyApiKeyResponse:

@@ -22,6 +22,7 @@ from taskyard.v1 import (
     common_pb2,
     lease_pb2,
     log_pb2,
+    runner_pb2,
     task_pb2,
     work_service_pb2,
 )
@@ -191,6 +192,49 @@ async def test_workers_and_runners_on_the_link_never_get_the_same_task(site: Sit
             more = await stub.ClaimTasks(claim_request(max_tasks=50, wait=timedelta(seconds=0.2)))
             taken += [a.lease.task for a in more.assignments]
     assert sorted(taken) == sorted(names)
+
+
+async def test_a_worker_is_registered_once_a_minute_and_not_by_each_call(site: Site) -> None:
+    stub = await stub_of(site)
+    site.taskdb.add_tasks(5)
+    await ready(site)
+    for _ in range(3):
+        (one,) = (await stub.ClaimTasks(claim_request())).assignments
+        request = work_service_pb2.RenewWorkRequest(worker_id="worker-1", leases=[one.lease])
+        await stub.RenewWork(request)
+    (registered,) = site.taskdb.requests("RegisterWorker")
+    assert (registered.worker_id, registered.registration.capacity) == ("worker-1", 1000)
+    request.lease_duration.seconds = 3600
+    await stub.RenewWork(request)
+    longer = site.taskdb.requests("RegisterWorker")[1:]
+    assert [(r.HasField("registration"), r.duration.seconds > 3600) for r in longer] == [(False, True)]
+
+
+async def test_labels_of_an_administrator_count_for_a_workers_claims(site: Site) -> None:
+    stub = await stub_of(site)
+    runner = site.taskdb.runners["worker-1"] = runner_pb2.Runner(name="runners/worker-1")
+    runner.admin_labels["zone"] = "b"
+    await ready(site)
+    claim = asyncio.ensure_future(
+        stub.ClaimTasks(claim_request(registration=registration(10, labels={"zone": "a", "gpu": "yes"})))
+    )
+    await site.taskdb.called("ClaimForRunners")
+    assert [dict(found.profile.labels) for found in site.scheduler.fleet.claims()] == [
+        {"zone": "b", "gpu": "yes"}
+    ]
+    claim.cancel()
+
+
+async def test_a_worker_claims_although_it_cannot_be_registered_unless_that_is_denied(site: Site) -> None:
+    stub = await stub_of(site)
+    site.taskdb.add_tasks()
+    await ready(site)
+    site.taskdb.failures["RegisterWorker"] = [
+        errors.StorageUnavailable(),
+        errors.PermissionDenied("a", "b", "c"),
+    ]
+    assert (await stub.ClaimTasks(claim_request())).assignments
+    assert isinstance(await failure(stub.ClaimTasks(claim_request())), errors.PermissionDenied)
 
 
 async def test_renewal_passes_verdicts_on(site: Site) -> None:

@@ -653,6 +653,134 @@ func (*CloseSessionResponse) Descriptor() ([]byte, []int) {
 	return file_taskyard_v1_session_service_proto_rawDescGZIP(), []int{8}
 }
 
+// Request of RegisterWorker.
+type RegisterWorkerRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Scheduler instance.
+	SchedulerId string `protobuf:"bytes,1,opt,name=scheduler_id,json=schedulerId,proto3" json:"scheduler_id,omitempty"`
+	// Worker; its id is one of a runner.
+	WorkerId string `protobuf:"bytes,2,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
+	// Id of the key the worker authenticated with; its scope becomes the worker's.
+	KeyId string `protobuf:"bytes,3,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"`
+	// As in its claim.  Unset: unchanged, and a worker that is not listed stays so.
+	Registration *RunnerRegistration `protobuf:"bytes,4,opt,name=registration,proto3" json:"registration,omitempty"`
+	// From now.
+	Duration      *durationpb.Duration `protobuf:"bytes,5,opt,name=duration,proto3" json:"duration,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RegisterWorkerRequest) Reset() {
+	*x = RegisterWorkerRequest{}
+	mi := &file_taskyard_v1_session_service_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RegisterWorkerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RegisterWorkerRequest) ProtoMessage() {}
+
+func (x *RegisterWorkerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_session_service_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RegisterWorkerRequest.ProtoReflect.Descriptor instead.
+func (*RegisterWorkerRequest) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_session_service_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *RegisterWorkerRequest) GetSchedulerId() string {
+	if x != nil {
+		return x.SchedulerId
+	}
+	return ""
+}
+
+func (x *RegisterWorkerRequest) GetWorkerId() string {
+	if x != nil {
+		return x.WorkerId
+	}
+	return ""
+}
+
+func (x *RegisterWorkerRequest) GetKeyId() string {
+	if x != nil {
+		return x.KeyId
+	}
+	return ""
+}
+
+func (x *RegisterWorkerRequest) GetRegistration() *RunnerRegistration {
+	if x != nil {
+		return x.Registration
+	}
+	return nil
+}
+
+func (x *RegisterWorkerRequest) GetDuration() *durationpb.Duration {
+	if x != nil {
+		return x.Duration
+	}
+	return nil
+}
+
+// Response of RegisterWorker.
+type RegisterWorkerResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As listed, with labels and a drain that are in force; unset if it is not listed.
+	Runner        *Runner `protobuf:"bytes,1,opt,name=runner,proto3" json:"runner,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RegisterWorkerResponse) Reset() {
+	*x = RegisterWorkerResponse{}
+	mi := &file_taskyard_v1_session_service_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RegisterWorkerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RegisterWorkerResponse) ProtoMessage() {}
+
+func (x *RegisterWorkerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_session_service_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RegisterWorkerResponse.ProtoReflect.Descriptor instead.
+func (*RegisterWorkerResponse) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_session_service_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *RegisterWorkerResponse) GetRunner() *Runner {
+	if x != nil {
+		return x.Runner
+	}
+	return nil
+}
+
 // Request of VerifyApiKey.
 type VerifyApiKeyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -664,7 +792,7 @@ type VerifyApiKeyRequest struct {
 
 func (x *VerifyApiKeyRequest) Reset() {
 	*x = VerifyApiKeyRequest{}
-	mi := &file_taskyard_v1_session_service_proto_msgTypes[9]
+	mi := &file_taskyard_v1_session_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -676,7 +804,7 @@ func (x *VerifyApiKeyRequest) String() string {
 func (*VerifyApiKeyRequest) ProtoMessage() {}
 
 func (x *VerifyApiKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_session_service_proto_msgTypes[9]
+	mi := &file_taskyard_v1_session_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -689,7 +817,7 @@ func (x *VerifyApiKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyApiKeyRequest.ProtoReflect.Descriptor instead.
 func (*VerifyApiKeyRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_session_service_proto_rawDescGZIP(), []int{9}
+	return file_taskyard_v1_session_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *VerifyApiKeyRequest) GetKey() string {
@@ -712,7 +840,7 @@ type VerifyApiKeyResponse struct {
 
 func (x *VerifyApiKeyResponse) Reset() {
 	*x = VerifyApiKeyResponse{}
-	mi := &file_taskyard_v1_session_service_proto_msgTypes[10]
+	mi := &file_taskyard_v1_session_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -724,7 +852,7 @@ func (x *VerifyApiKeyResponse) String() string {
 func (*VerifyApiKeyResponse) ProtoMessage() {}
 
 func (x *VerifyApiKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_session_service_proto_msgTypes[10]
+	mi := &file_taskyard_v1_session_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -737,7 +865,7 @@ func (x *VerifyApiKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyApiKeyResponse.ProtoReflect.Descriptor instead.
 func (*VerifyApiKeyResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_session_service_proto_rawDescGZIP(), []int{10}
+	return file_taskyard_v1_session_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *VerifyApiKeyResponse) GetApiKey() *ApiKey {
@@ -805,16 +933,25 @@ const file_taskyard_v1_session_service_proto_rawDesc = "" +
 	"\rsession_epoch\x18\x02 \x01(\x03R\fsessionEpoch\x12\x18\n" +
 	"\arelease\x18\x03 \x01(\bR\arelease\x12\"\n" +
 	"\fdisconnected\x18\x04 \x01(\bR\fdisconnected\"\x16\n" +
-	"\x14CloseSessionResponse\"'\n" +
+	"\x14CloseSessionResponse\"\xea\x01\n" +
+	"\x15RegisterWorkerRequest\x12!\n" +
+	"\fscheduler_id\x18\x01 \x01(\tR\vschedulerId\x12\x1b\n" +
+	"\tworker_id\x18\x02 \x01(\tR\bworkerId\x12\x15\n" +
+	"\x06key_id\x18\x03 \x01(\tR\x05keyId\x12C\n" +
+	"\fregistration\x18\x04 \x01(\v2\x1f.taskyard.v1.RunnerRegistrationR\fregistration\x125\n" +
+	"\bduration\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\bduration\"E\n" +
+	"\x16RegisterWorkerResponse\x12+\n" +
+	"\x06runner\x18\x01 \x01(\v2\x13.taskyard.v1.RunnerR\x06runner\"'\n" +
 	"\x13VerifyApiKeyRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\"q\n" +
 	"\x14VerifyApiKeyResponse\x12,\n" +
 	"\aapi_key\x18\x01 \x01(\v2\x13.taskyard.v1.ApiKeyR\x06apiKey\x12+\n" +
-	"\x03ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03ttl2\xe4\x02\n" +
+	"\x03ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03ttl2\xbf\x03\n" +
 	"\x0eSessionService\x12P\n" +
 	"\vOpenSession\x12\x1f.taskyard.v1.OpenSessionRequest\x1a .taskyard.v1.OpenSessionResponse\x12V\n" +
 	"\rRenewSessions\x12!.taskyard.v1.RenewSessionsRequest\x1a\".taskyard.v1.RenewSessionsResponse\x12S\n" +
-	"\fCloseSession\x12 .taskyard.v1.CloseSessionRequest\x1a!.taskyard.v1.CloseSessionResponse\x12S\n" +
+	"\fCloseSession\x12 .taskyard.v1.CloseSessionRequest\x1a!.taskyard.v1.CloseSessionResponse\x12Y\n" +
+	"\x0eRegisterWorker\x12\".taskyard.v1.RegisterWorkerRequest\x1a#.taskyard.v1.RegisterWorkerResponse\x12S\n" +
 	"\fVerifyApiKey\x12 .taskyard.v1.VerifyApiKeyRequest\x1a!.taskyard.v1.VerifyApiKeyResponseB;\n" +
 	"\x0fdev.taskyard.v1P\x01Z&taskyard.dev/go/taskyard/v1;taskyardv1b\x06proto3"
 
@@ -830,61 +967,68 @@ func file_taskyard_v1_session_service_proto_rawDescGZIP() []byte {
 	return file_taskyard_v1_session_service_proto_rawDescData
 }
 
-var file_taskyard_v1_session_service_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_taskyard_v1_session_service_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_taskyard_v1_session_service_proto_goTypes = []any{
-	(*OpenSessionRequest)(nil),    // 0: taskyard.v1.OpenSessionRequest
-	(*OpenSessionResponse)(nil),   // 1: taskyard.v1.OpenSessionResponse
-	(*RenewSessionsRequest)(nil),  // 2: taskyard.v1.RenewSessionsRequest
-	(*SessionRenewal)(nil),        // 3: taskyard.v1.SessionRenewal
-	(*LeaseProgress)(nil),         // 4: taskyard.v1.LeaseProgress
-	(*RenewSessionsResponse)(nil), // 5: taskyard.v1.RenewSessionsResponse
-	(*SessionRenewalResult)(nil),  // 6: taskyard.v1.SessionRenewalResult
-	(*CloseSessionRequest)(nil),   // 7: taskyard.v1.CloseSessionRequest
-	(*CloseSessionResponse)(nil),  // 8: taskyard.v1.CloseSessionResponse
-	(*VerifyApiKeyRequest)(nil),   // 9: taskyard.v1.VerifyApiKeyRequest
-	(*VerifyApiKeyResponse)(nil),  // 10: taskyard.v1.VerifyApiKeyResponse
-	nil,                           // 11: taskyard.v1.OpenSessionResponse.HeldTaskTypesEntry
-	(*RunnerRegistration)(nil),    // 12: taskyard.v1.RunnerRegistration
-	(*LeaseRef)(nil),              // 13: taskyard.v1.LeaseRef
-	(*durationpb.Duration)(nil),   // 14: google.protobuf.Duration
-	(*Runner)(nil),                // 15: taskyard.v1.Runner
-	(*LeaseVerdict)(nil),          // 16: taskyard.v1.LeaseVerdict
-	(*Resources)(nil),             // 17: taskyard.v1.Resources
-	(*Progress)(nil),              // 18: taskyard.v1.Progress
-	(*ApiKey)(nil),                // 19: taskyard.v1.ApiKey
+	(*OpenSessionRequest)(nil),     // 0: taskyard.v1.OpenSessionRequest
+	(*OpenSessionResponse)(nil),    // 1: taskyard.v1.OpenSessionResponse
+	(*RenewSessionsRequest)(nil),   // 2: taskyard.v1.RenewSessionsRequest
+	(*SessionRenewal)(nil),         // 3: taskyard.v1.SessionRenewal
+	(*LeaseProgress)(nil),          // 4: taskyard.v1.LeaseProgress
+	(*RenewSessionsResponse)(nil),  // 5: taskyard.v1.RenewSessionsResponse
+	(*SessionRenewalResult)(nil),   // 6: taskyard.v1.SessionRenewalResult
+	(*CloseSessionRequest)(nil),    // 7: taskyard.v1.CloseSessionRequest
+	(*CloseSessionResponse)(nil),   // 8: taskyard.v1.CloseSessionResponse
+	(*RegisterWorkerRequest)(nil),  // 9: taskyard.v1.RegisterWorkerRequest
+	(*RegisterWorkerResponse)(nil), // 10: taskyard.v1.RegisterWorkerResponse
+	(*VerifyApiKeyRequest)(nil),    // 11: taskyard.v1.VerifyApiKeyRequest
+	(*VerifyApiKeyResponse)(nil),   // 12: taskyard.v1.VerifyApiKeyResponse
+	nil,                            // 13: taskyard.v1.OpenSessionResponse.HeldTaskTypesEntry
+	(*RunnerRegistration)(nil),     // 14: taskyard.v1.RunnerRegistration
+	(*LeaseRef)(nil),               // 15: taskyard.v1.LeaseRef
+	(*durationpb.Duration)(nil),    // 16: google.protobuf.Duration
+	(*Runner)(nil),                 // 17: taskyard.v1.Runner
+	(*LeaseVerdict)(nil),           // 18: taskyard.v1.LeaseVerdict
+	(*Resources)(nil),              // 19: taskyard.v1.Resources
+	(*Progress)(nil),               // 20: taskyard.v1.Progress
+	(*ApiKey)(nil),                 // 21: taskyard.v1.ApiKey
 }
 var file_taskyard_v1_session_service_proto_depIdxs = []int32{
-	12, // 0: taskyard.v1.OpenSessionRequest.registration:type_name -> taskyard.v1.RunnerRegistration
-	13, // 1: taskyard.v1.OpenSessionRequest.held:type_name -> taskyard.v1.LeaseRef
-	14, // 2: taskyard.v1.OpenSessionRequest.lease_duration:type_name -> google.protobuf.Duration
-	15, // 3: taskyard.v1.OpenSessionResponse.runner:type_name -> taskyard.v1.Runner
-	16, // 4: taskyard.v1.OpenSessionResponse.verdicts:type_name -> taskyard.v1.LeaseVerdict
-	11, // 5: taskyard.v1.OpenSessionResponse.held_task_types:type_name -> taskyard.v1.OpenSessionResponse.HeldTaskTypesEntry
+	14, // 0: taskyard.v1.OpenSessionRequest.registration:type_name -> taskyard.v1.RunnerRegistration
+	15, // 1: taskyard.v1.OpenSessionRequest.held:type_name -> taskyard.v1.LeaseRef
+	16, // 2: taskyard.v1.OpenSessionRequest.lease_duration:type_name -> google.protobuf.Duration
+	17, // 3: taskyard.v1.OpenSessionResponse.runner:type_name -> taskyard.v1.Runner
+	18, // 4: taskyard.v1.OpenSessionResponse.verdicts:type_name -> taskyard.v1.LeaseVerdict
+	13, // 5: taskyard.v1.OpenSessionResponse.held_task_types:type_name -> taskyard.v1.OpenSessionResponse.HeldTaskTypesEntry
 	3,  // 6: taskyard.v1.RenewSessionsRequest.sessions:type_name -> taskyard.v1.SessionRenewal
-	14, // 7: taskyard.v1.SessionRenewal.lease_duration:type_name -> google.protobuf.Duration
-	13, // 8: taskyard.v1.SessionRenewal.listed:type_name -> taskyard.v1.LeaseRef
+	16, // 7: taskyard.v1.SessionRenewal.lease_duration:type_name -> google.protobuf.Duration
+	15, // 8: taskyard.v1.SessionRenewal.listed:type_name -> taskyard.v1.LeaseRef
 	4,  // 9: taskyard.v1.SessionRenewal.progress:type_name -> taskyard.v1.LeaseProgress
-	17, // 10: taskyard.v1.SessionRenewal.free_resources:type_name -> taskyard.v1.Resources
-	12, // 11: taskyard.v1.SessionRenewal.registration:type_name -> taskyard.v1.RunnerRegistration
-	13, // 12: taskyard.v1.LeaseProgress.lease:type_name -> taskyard.v1.LeaseRef
-	18, // 13: taskyard.v1.LeaseProgress.progress:type_name -> taskyard.v1.Progress
+	19, // 10: taskyard.v1.SessionRenewal.free_resources:type_name -> taskyard.v1.Resources
+	14, // 11: taskyard.v1.SessionRenewal.registration:type_name -> taskyard.v1.RunnerRegistration
+	15, // 12: taskyard.v1.LeaseProgress.lease:type_name -> taskyard.v1.LeaseRef
+	20, // 13: taskyard.v1.LeaseProgress.progress:type_name -> taskyard.v1.Progress
 	6,  // 14: taskyard.v1.RenewSessionsResponse.results:type_name -> taskyard.v1.SessionRenewalResult
-	16, // 15: taskyard.v1.SessionRenewalResult.verdicts:type_name -> taskyard.v1.LeaseVerdict
-	19, // 16: taskyard.v1.VerifyApiKeyResponse.api_key:type_name -> taskyard.v1.ApiKey
-	14, // 17: taskyard.v1.VerifyApiKeyResponse.ttl:type_name -> google.protobuf.Duration
-	0,  // 18: taskyard.v1.SessionService.OpenSession:input_type -> taskyard.v1.OpenSessionRequest
-	2,  // 19: taskyard.v1.SessionService.RenewSessions:input_type -> taskyard.v1.RenewSessionsRequest
-	7,  // 20: taskyard.v1.SessionService.CloseSession:input_type -> taskyard.v1.CloseSessionRequest
-	9,  // 21: taskyard.v1.SessionService.VerifyApiKey:input_type -> taskyard.v1.VerifyApiKeyRequest
-	1,  // 22: taskyard.v1.SessionService.OpenSession:output_type -> taskyard.v1.OpenSessionResponse
-	5,  // 23: taskyard.v1.SessionService.RenewSessions:output_type -> taskyard.v1.RenewSessionsResponse
-	8,  // 24: taskyard.v1.SessionService.CloseSession:output_type -> taskyard.v1.CloseSessionResponse
-	10, // 25: taskyard.v1.SessionService.VerifyApiKey:output_type -> taskyard.v1.VerifyApiKeyResponse
-	22, // [22:26] is the sub-list for method output_type
-	18, // [18:22] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	18, // 15: taskyard.v1.SessionRenewalResult.verdicts:type_name -> taskyard.v1.LeaseVerdict
+	14, // 16: taskyard.v1.RegisterWorkerRequest.registration:type_name -> taskyard.v1.RunnerRegistration
+	16, // 17: taskyard.v1.RegisterWorkerRequest.duration:type_name -> google.protobuf.Duration
+	17, // 18: taskyard.v1.RegisterWorkerResponse.runner:type_name -> taskyard.v1.Runner
+	21, // 19: taskyard.v1.VerifyApiKeyResponse.api_key:type_name -> taskyard.v1.ApiKey
+	16, // 20: taskyard.v1.VerifyApiKeyResponse.ttl:type_name -> google.protobuf.Duration
+	0,  // 21: taskyard.v1.SessionService.OpenSession:input_type -> taskyard.v1.OpenSessionRequest
+	2,  // 22: taskyard.v1.SessionService.RenewSessions:input_type -> taskyard.v1.RenewSessionsRequest
+	7,  // 23: taskyard.v1.SessionService.CloseSession:input_type -> taskyard.v1.CloseSessionRequest
+	9,  // 24: taskyard.v1.SessionService.RegisterWorker:input_type -> taskyard.v1.RegisterWorkerRequest
+	11, // 25: taskyard.v1.SessionService.VerifyApiKey:input_type -> taskyard.v1.VerifyApiKeyRequest
+	1,  // 26: taskyard.v1.SessionService.OpenSession:output_type -> taskyard.v1.OpenSessionResponse
+	5,  // 27: taskyard.v1.SessionService.RenewSessions:output_type -> taskyard.v1.RenewSessionsResponse
+	8,  // 28: taskyard.v1.SessionService.CloseSession:output_type -> taskyard.v1.CloseSessionResponse
+	10, // 29: taskyard.v1.SessionService.RegisterWorker:output_type -> taskyard.v1.RegisterWorkerResponse
+	12, // 30: taskyard.v1.SessionService.VerifyApiKey:output_type -> taskyard.v1.VerifyApiKeyResponse
+	26, // [26:31] is the sub-list for method output_type
+	21, // [21:26] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_taskyard_v1_session_service_proto_init() }
@@ -902,7 +1046,7 @@ func file_taskyard_v1_session_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taskyard_v1_session_service_proto_rawDesc), len(file_taskyard_v1_session_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,10 +19,11 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	SessionService_OpenSession_FullMethodName   = "/taskyard.v1.SessionService/OpenSession"
-	SessionService_RenewSessions_FullMethodName = "/taskyard.v1.SessionService/RenewSessions"
-	SessionService_CloseSession_FullMethodName  = "/taskyard.v1.SessionService/CloseSession"
-	SessionService_VerifyApiKey_FullMethodName  = "/taskyard.v1.SessionService/VerifyApiKey"
+	SessionService_OpenSession_FullMethodName    = "/taskyard.v1.SessionService/OpenSession"
+	SessionService_RenewSessions_FullMethodName  = "/taskyard.v1.SessionService/RenewSessions"
+	SessionService_CloseSession_FullMethodName   = "/taskyard.v1.SessionService/CloseSession"
+	SessionService_RegisterWorker_FullMethodName = "/taskyard.v1.SessionService/RegisterWorker"
+	SessionService_VerifyApiKey_FullMethodName   = "/taskyard.v1.SessionService/VerifyApiKey"
 )
 
 // SessionServiceClient is the client API for SessionService service.
@@ -35,7 +36,8 @@ type SessionServiceClient interface {
 	// Opens a session and supersedes the former one of the runner.  Safe to repeat: the
 	// repeat supersedes the first.
 	// Errors: ALREADY_EXISTS (RUNNER_ID_IN_USE: another instance_id is alive and takeover is
-	// not set); PERMISSION_DENIED (outside the key's runner scope, or deleted).
+	// not set); PERMISSION_DENIED (outside the key's runner scope, deleted, or registered with a
+	// key of another scope).
 	OpenSession(ctx context.Context, in *OpenSessionRequest, opts ...grpc.CallOption) (*OpenSessionResponse, error)
 	// Heartbeats of up to 1000 runners.  An expired session is never renewed.  Safe to repeat.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per session: see SessionRenewalResult.
@@ -44,6 +46,11 @@ type SessionServiceClient interface {
 	// the session's recorded expiry.  Safe to repeat.
 	// Errors: ABORTED (SESSION_SUPERSEDED), which the caller ignores.
 	CloseSession(ctx context.Context, in *CloseSessionRequest, opts ...grpc.CallOption) (*CloseSessionResponse, error)
+	// Lists a pull worker as a runner that is healthy for `duration`.  An agent that has a
+	// session under the id keeps it.  Safe to repeat.
+	// Errors: PERMISSION_DENIED (outside the key's runner scope, deleted while it worked, or
+	// registered with a key of another scope).
+	RegisterWorker(ctx context.Context, in *RegisterWorkerRequest, opts ...grpc.CallOption) (*RegisterWorkerResponse, error)
 	// Returns the record of a key.
 	// Errors: UNAUTHENTICATED.
 	VerifyApiKey(ctx context.Context, in *VerifyApiKeyRequest, opts ...grpc.CallOption) (*VerifyApiKeyResponse, error)
@@ -87,6 +94,16 @@ func (c *sessionServiceClient) CloseSession(ctx context.Context, in *CloseSessio
 	return out, nil
 }
 
+func (c *sessionServiceClient) RegisterWorker(ctx context.Context, in *RegisterWorkerRequest, opts ...grpc.CallOption) (*RegisterWorkerResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RegisterWorkerResponse)
+	err := c.cc.Invoke(ctx, SessionService_RegisterWorker_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *sessionServiceClient) VerifyApiKey(ctx context.Context, in *VerifyApiKeyRequest, opts ...grpc.CallOption) (*VerifyApiKeyResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(VerifyApiKeyResponse)
@@ -107,7 +124,8 @@ type SessionServiceServer interface {
 	// Opens a session and supersedes the former one of the runner.  Safe to repeat: the
 	// repeat supersedes the first.
 	// Errors: ALREADY_EXISTS (RUNNER_ID_IN_USE: another instance_id is alive and takeover is
-	// not set); PERMISSION_DENIED (outside the key's runner scope, or deleted).
+	// not set); PERMISSION_DENIED (outside the key's runner scope, deleted, or registered with a
+	// key of another scope).
 	OpenSession(context.Context, *OpenSessionRequest) (*OpenSessionResponse, error)
 	// Heartbeats of up to 1000 runners.  An expired session is never renewed.  Safe to repeat.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per session: see SessionRenewalResult.
@@ -116,6 +134,11 @@ type SessionServiceServer interface {
 	// the session's recorded expiry.  Safe to repeat.
 	// Errors: ABORTED (SESSION_SUPERSEDED), which the caller ignores.
 	CloseSession(context.Context, *CloseSessionRequest) (*CloseSessionResponse, error)
+	// Lists a pull worker as a runner that is healthy for `duration`.  An agent that has a
+	// session under the id keeps it.  Safe to repeat.
+	// Errors: PERMISSION_DENIED (outside the key's runner scope, deleted while it worked, or
+	// registered with a key of another scope).
+	RegisterWorker(context.Context, *RegisterWorkerRequest) (*RegisterWorkerResponse, error)
 	// Returns the record of a key.
 	// Errors: UNAUTHENTICATED.
 	VerifyApiKey(context.Context, *VerifyApiKeyRequest) (*VerifyApiKeyResponse, error)
@@ -137,6 +160,9 @@ func (UnimplementedSessionServiceServer) RenewSessions(context.Context, *RenewSe
 }
 func (UnimplementedSessionServiceServer) CloseSession(context.Context, *CloseSessionRequest) (*CloseSessionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CloseSession not implemented")
+}
+func (UnimplementedSessionServiceServer) RegisterWorker(context.Context, *RegisterWorkerRequest) (*RegisterWorkerResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RegisterWorker not implemented")
 }
 func (UnimplementedSessionServiceServer) VerifyApiKey(context.Context, *VerifyApiKeyRequest) (*VerifyApiKeyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method VerifyApiKey not implemented")
@@ -216,6 +242,24 @@ func _SessionService_CloseSession_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SessionService_RegisterWorker_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RegisterWorkerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionServiceServer).RegisterWorker(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionService_RegisterWorker_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionServiceServer).RegisterWorker(ctx, req.(*RegisterWorkerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _SessionService_VerifyApiKey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(VerifyApiKeyRequest)
 	if err := dec(in); err != nil {
@@ -252,6 +296,10 @@ var SessionService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CloseSession",
 			Handler:    _SessionService_CloseSession_Handler,
+		},
+		{
+			MethodName: "RegisterWorker",
+			Handler:    _SessionService_RegisterWorker_Handler,
 		},
 		{
 			MethodName: "VerifyApiKey",

@@ -38,8 +38,9 @@ const (
 type WorkServiceClient interface {
 	// Claims up to max_tasks, waiting for work up to `wait`.  Safe to repeat with the same
 	// request_id: a lost answer strands nothing.
+	// The worker is listed as a runner; one that drains gets nothing.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID); PERMISSION_DENIED (worker_id outside the key's
-	// scope); UNAVAILABLE (SERVER_DRAINING).
+	// scope, deleted while it worked, or of a runner with a key of another scope); UNAVAILABLE (SERVER_DRAINING).
 	ClaimTasks(ctx context.Context, in *ClaimTasksRequest, opts ...grpc.CallOption) (*ClaimTasksResponse, error)
 	// Renews leases; this is the heartbeat of a pull worker.  Safe to repeat.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per lease: see LeaseVerdict.
@@ -146,8 +147,9 @@ type WorkService_ReadWorkCheckpointClient = grpc.ServerStreamingClient[ReadWorkC
 type WorkServiceServer interface {
 	// Claims up to max_tasks, waiting for work up to `wait`.  Safe to repeat with the same
 	// request_id: a lost answer strands nothing.
+	// The worker is listed as a runner; one that drains gets nothing.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID); PERMISSION_DENIED (worker_id outside the key's
-	// scope); UNAVAILABLE (SERVER_DRAINING).
+	// scope, deleted while it worked, or of a runner with a key of another scope); UNAVAILABLE (SERVER_DRAINING).
 	ClaimTasks(context.Context, *ClaimTasksRequest) (*ClaimTasksResponse, error)
 	// Renews leases; this is the heartbeat of a pull worker.  Safe to repeat.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per lease: see LeaseVerdict.

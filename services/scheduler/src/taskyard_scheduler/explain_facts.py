@@ -126,7 +126,7 @@ def _not_connected_here(runner_id: str, facts: lease_service_pb2.RunnerFacts) ->
     registration = runner.registration
     return Candidate(
         convert.runner_profile(runner_id, registration, runner.labels, runner.tenants),
-        online=runner.state != runner_pb2.RUNNER_STATE_DEAD,
+        online=runner.state not in (runner_pb2.RUNNER_STATE_DEAD, runner_pb2.RUNNER_STATE_STOPPED),
         draining=runner.state == runner_pb2.RUNNER_STATE_DRAINING,
         free=max(0, registration.capacity + registration.prefetch - runner.used_capacity),
         used=runner.used_capacity,

@@ -28,6 +28,7 @@ from taskyard_scheduler.renewals import RenewalFlush
 from taskyard_scheduler.reports import Entry, ReportFlush
 from taskyard_scheduler.session import Session
 from taskyard_scheduler.taskdb import Taskdb
+from taskyard_scheduler.workers import WorkerRegister
 
 log = get_log(__name__)
 
@@ -60,6 +61,7 @@ class Scheduler:
         self.fleet = Fleet()
         self.reports = ReportFlush(taskdb, self._runs_ended)
         self.renewals = RenewalFlush(taskdb, config.scheduler_id, gather, clock)
+        self.workers = WorkerRegister(taskdb, config.scheduler_id, clock)
         self.logs = LogFlush(taskdb, config.max_log_bytes_per_second, clock)
         self.dispatcher = Dispatcher(
             taskdb, self.board, self.fleet, config, self.give_back, strict=strict, clock=clock

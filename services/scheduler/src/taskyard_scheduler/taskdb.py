@@ -102,6 +102,11 @@ class Taskdb:
     async def close_session(self, request: sessions.CloseSessionRequest) -> sessions.CloseSessionResponse:
         return await _call(self._sessions.CloseSession(request, timeout=CALL_TIMEOUT))
 
+    async def register_worker(
+        self, request: sessions.RegisterWorkerRequest
+    ) -> sessions.RegisterWorkerResponse:
+        return await _call(self._sessions.RegisterWorker(request, timeout=CALL_TIMEOUT))
+
     async def verify_key(self, key: str) -> sessions.VerifyApiKeyResponse:
         request = sessions.VerifyApiKeyRequest(key=key)
         return await _call(self._sessions.VerifyApiKey(request, timeout=CALL_TIMEOUT))

@@ -149,6 +149,7 @@ POLICIES: Mapping[str, Policy] = {
             "OpenSession": _INTERNAL,
             "RenewSessions": _INTERNAL_HOT,
             "CloseSession": _INTERNAL,
+            "RegisterWorker": _INTERNAL,
             "VerifyApiKey": _INTERNAL,
         },
     ),

@@ -371,6 +371,72 @@ class CloseSessionResponse(_message.Message):
 Global___CloseSessionResponse: _TypeAlias = CloseSessionResponse  # noqa: Y015
 
 @_typing.final
+class RegisterWorkerRequest(_message.Message):
+    """Request of RegisterWorker."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCHEDULER_ID_FIELD_NUMBER: _builtins.int
+    WORKER_ID_FIELD_NUMBER: _builtins.int
+    KEY_ID_FIELD_NUMBER: _builtins.int
+    REGISTRATION_FIELD_NUMBER: _builtins.int
+    DURATION_FIELD_NUMBER: _builtins.int
+    scheduler_id: _builtins.str
+    """Scheduler instance."""
+    worker_id: _builtins.str
+    """Worker; its id is one of a runner."""
+    key_id: _builtins.str
+    """Id of the key the worker authenticated with; its scope becomes the worker's."""
+    @_builtins.property
+    def registration(self) -> _runner_pb2.RunnerRegistration:
+        """As in its claim.  Unset: unchanged, and a worker that is not listed stays so."""
+
+    @_builtins.property
+    def duration(self) -> _duration_pb2.Duration:
+        """From now."""
+
+    def __init__(
+        self,
+        *,
+        scheduler_id: _builtins.str = ...,
+        worker_id: _builtins.str = ...,
+        key_id: _builtins.str = ...,
+        registration: _runner_pb2.RunnerRegistration | None = ...,
+        duration: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "registration", b"registration"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "key_id", b"key_id", "registration", b"registration", "scheduler_id", b"scheduler_id", "worker_id", b"worker_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RegisterWorkerRequest: _TypeAlias = RegisterWorkerRequest  # noqa: Y015
+
+@_typing.final
+class RegisterWorkerResponse(_message.Message):
+    """Response of RegisterWorker."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUNNER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def runner(self) -> _runner_pb2.Runner:
+        """As listed, with labels and a drain that are in force; unset if it is not listed."""
+
+    def __init__(
+        self,
+        *,
+        runner: _runner_pb2.Runner | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["runner", b"runner"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["runner", b"runner"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RegisterWorkerResponse: _TypeAlias = RegisterWorkerResponse  # noqa: Y015
+
+@_typing.final
 class VerifyApiKeyRequest(_message.Message):
     """Request of VerifyApiKey."""
 

@@ -51,6 +51,11 @@ class SessionServiceStub:
                 request_serializer=taskyard_dot_v1_dot_session__service__pb2.CloseSessionRequest.SerializeToString,
                 response_deserializer=taskyard_dot_v1_dot_session__service__pb2.CloseSessionResponse.FromString,
                 _registered_method=True)
+        self.RegisterWorker = channel.unary_unary(
+                '/taskyard.v1.SessionService/RegisterWorker',
+                request_serializer=taskyard_dot_v1_dot_session__service__pb2.RegisterWorkerRequest.SerializeToString,
+                response_deserializer=taskyard_dot_v1_dot_session__service__pb2.RegisterWorkerResponse.FromString,
+                _registered_method=True)
         self.VerifyApiKey = channel.unary_unary(
                 '/taskyard.v1.SessionService/VerifyApiKey',
                 request_serializer=taskyard_dot_v1_dot_session__service__pb2.VerifyApiKeyRequest.SerializeToString,
@@ -67,7 +72,8 @@ class SessionServiceServicer:
         """Opens a session and supersedes the former one of the runner.  Safe to repeat: the
         repeat supersedes the first.
         Errors: ALREADY_EXISTS (RUNNER_ID_IN_USE: another instance_id is alive and takeover is
-        not set); PERMISSION_DENIED (outside the key's runner scope, or deleted).
+        not set); PERMISSION_DENIED (outside the key's runner scope, deleted, or registered with a
+        key of another scope).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -85,6 +91,16 @@ class SessionServiceServicer:
         """Ends a session; with `release` releases its leases, otherwise they stay valid until
         the session's recorded expiry.  Safe to repeat.
         Errors: ABORTED (SESSION_SUPERSEDED), which the caller ignores.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RegisterWorker(self, request, context):
+        """Lists a pull worker as a runner that is healthy for `duration`.  An agent that has a
+        session under the id keeps it.  Safe to repeat.
+        Errors: PERMISSION_DENIED (outside the key's runner scope, deleted while it worked, or
+        registered with a key of another scope).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -115,6 +131,11 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.CloseSession,
                     request_deserializer=taskyard_dot_v1_dot_session__service__pb2.CloseSessionRequest.FromString,
                     response_serializer=taskyard_dot_v1_dot_session__service__pb2.CloseSessionResponse.SerializeToString,
+            ),
+            'RegisterWorker': grpc.unary_unary_rpc_method_handler(
+                    servicer.RegisterWorker,
+                    request_deserializer=taskyard_dot_v1_dot_session__service__pb2.RegisterWorkerRequest.FromString,
+                    response_serializer=taskyard_dot_v1_dot_session__service__pb2.RegisterWorkerResponse.SerializeToString,
             ),
             'VerifyApiKey': grpc.unary_unary_rpc_method_handler(
                     servicer.VerifyApiKey,
@@ -205,6 +226,33 @@ class SessionService:
             '/taskyard.v1.SessionService/CloseSession',
             taskyard_dot_v1_dot_session__service__pb2.CloseSessionRequest.SerializeToString,
             taskyard_dot_v1_dot_session__service__pb2.CloseSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RegisterWorker(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/taskyard.v1.SessionService/RegisterWorker',
+            taskyard_dot_v1_dot_session__service__pb2.RegisterWorkerRequest.SerializeToString,
+            taskyard_dot_v1_dot_session__service__pb2.RegisterWorkerResponse.FromString,
             options,
             channel_credentials,
             insecure,

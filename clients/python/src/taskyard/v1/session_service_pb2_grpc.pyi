@@ -39,7 +39,8 @@ class SessionServiceStub:
     """Opens a session and supersedes the former one of the runner.  Safe to repeat: the
     repeat supersedes the first.
     Errors: ALREADY_EXISTS (RUNNER_ID_IN_USE: another instance_id is alive and takeover is
-    not set); PERMISSION_DENIED (outside the key's runner scope, or deleted).
+    not set); PERMISSION_DENIED (outside the key's runner scope, deleted, or registered with a
+    key of another scope).
     """
     RenewSessions: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.RenewSessionsRequest, _session_service_pb2.RenewSessionsResponse]
     """Heartbeats of up to 1000 runners.  An expired session is never renewed.  Safe to repeat.
@@ -49,6 +50,12 @@ class SessionServiceStub:
     """Ends a session; with `release` releases its leases, otherwise they stay valid until
     the session's recorded expiry.  Safe to repeat.
     Errors: ABORTED (SESSION_SUPERSEDED), which the caller ignores.
+    """
+    RegisterWorker: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.RegisterWorkerRequest, _session_service_pb2.RegisterWorkerResponse]
+    """Lists a pull worker as a runner that is healthy for `duration`.  An agent that has a
+    session under the id keeps it.  Safe to repeat.
+    Errors: PERMISSION_DENIED (outside the key's runner scope, deleted while it worked, or
+    registered with a key of another scope).
     """
     VerifyApiKey: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.VerifyApiKeyRequest, _session_service_pb2.VerifyApiKeyResponse]
     """Returns the record of a key.
@@ -66,7 +73,8 @@ class SessionServiceAsyncStub(SessionServiceStub):
     """Opens a session and supersedes the former one of the runner.  Safe to repeat: the
     repeat supersedes the first.
     Errors: ALREADY_EXISTS (RUNNER_ID_IN_USE: another instance_id is alive and takeover is
-    not set); PERMISSION_DENIED (outside the key's runner scope, or deleted).
+    not set); PERMISSION_DENIED (outside the key's runner scope, deleted, or registered with a
+    key of another scope).
     """
     RenewSessions: _aio.UnaryUnaryMultiCallable[_session_service_pb2.RenewSessionsRequest, _session_service_pb2.RenewSessionsResponse]  # type: ignore[assignment]
     """Heartbeats of up to 1000 runners.  An expired session is never renewed.  Safe to repeat.
@@ -76,6 +84,12 @@ class SessionServiceAsyncStub(SessionServiceStub):
     """Ends a session; with `release` releases its leases, otherwise they stay valid until
     the session's recorded expiry.  Safe to repeat.
     Errors: ABORTED (SESSION_SUPERSEDED), which the caller ignores.
+    """
+    RegisterWorker: _aio.UnaryUnaryMultiCallable[_session_service_pb2.RegisterWorkerRequest, _session_service_pb2.RegisterWorkerResponse]  # type: ignore[assignment]
+    """Lists a pull worker as a runner that is healthy for `duration`.  An agent that has a
+    session under the id keeps it.  Safe to repeat.
+    Errors: PERMISSION_DENIED (outside the key's runner scope, deleted while it worked, or
+    registered with a key of another scope).
     """
     VerifyApiKey: _aio.UnaryUnaryMultiCallable[_session_service_pb2.VerifyApiKeyRequest, _session_service_pb2.VerifyApiKeyResponse]  # type: ignore[assignment]
     """Returns the record of a key.
@@ -95,7 +109,8 @@ class SessionServiceServicer:
         """Opens a session and supersedes the former one of the runner.  Safe to repeat: the
         repeat supersedes the first.
         Errors: ALREADY_EXISTS (RUNNER_ID_IN_USE: another instance_id is alive and takeover is
-        not set); PERMISSION_DENIED (outside the key's runner scope, or deleted).
+        not set); PERMISSION_DENIED (outside the key's runner scope, deleted, or registered with a
+        key of another scope).
         """
 
     def RenewSessions(
@@ -115,6 +130,17 @@ class SessionServiceServicer:
         """Ends a session; with `release` releases its leases, otherwise they stay valid until
         the session's recorded expiry.  Safe to repeat.
         Errors: ABORTED (SESSION_SUPERSEDED), which the caller ignores.
+        """
+
+    def RegisterWorker(
+        self,
+        request: _session_service_pb2.RegisterWorkerRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_session_service_pb2.RegisterWorkerResponse, _abc.Awaitable[_session_service_pb2.RegisterWorkerResponse]]:
+        """Lists a pull worker as a runner that is healthy for `duration`.  An agent that has a
+        session under the id keeps it.  Safe to repeat.
+        Errors: PERMISSION_DENIED (outside the key's runner scope, deleted while it worked, or
+        registered with a key of another scope).
         """
 
     def VerifyApiKey(

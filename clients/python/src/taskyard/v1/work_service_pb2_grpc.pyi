@@ -38,8 +38,9 @@ class WorkServiceStub:
     ClaimTasks: _grpc.UnaryUnaryMultiCallable[_work_service_pb2.ClaimTasksRequest, _work_service_pb2.ClaimTasksResponse]
     """Claims up to max_tasks, waiting for work up to `wait`.  Safe to repeat with the same
     request_id: a lost answer strands nothing.
+    The worker is listed as a runner; one that drains gets nothing.
     Errors: INVALID_ARGUMENT (FIELD_INVALID); PERMISSION_DENIED (worker_id outside the key's
-    scope); UNAVAILABLE (SERVER_DRAINING).
+    scope, deleted while it worked, or of a runner with a key of another scope); UNAVAILABLE (SERVER_DRAINING).
     """
     RenewWork: _grpc.UnaryUnaryMultiCallable[_work_service_pb2.RenewWorkRequest, _work_service_pb2.RenewWorkResponse]
     """Renews leases; this is the heartbeat of a pull worker.  Safe to repeat.
@@ -70,8 +71,9 @@ class WorkServiceAsyncStub(WorkServiceStub):
     ClaimTasks: _aio.UnaryUnaryMultiCallable[_work_service_pb2.ClaimTasksRequest, _work_service_pb2.ClaimTasksResponse]  # type: ignore[assignment]
     """Claims up to max_tasks, waiting for work up to `wait`.  Safe to repeat with the same
     request_id: a lost answer strands nothing.
+    The worker is listed as a runner; one that drains gets nothing.
     Errors: INVALID_ARGUMENT (FIELD_INVALID); PERMISSION_DENIED (worker_id outside the key's
-    scope); UNAVAILABLE (SERVER_DRAINING).
+    scope, deleted while it worked, or of a runner with a key of another scope); UNAVAILABLE (SERVER_DRAINING).
     """
     RenewWork: _aio.UnaryUnaryMultiCallable[_work_service_pb2.RenewWorkRequest, _work_service_pb2.RenewWorkResponse]  # type: ignore[assignment]
     """Renews leases; this is the heartbeat of a pull worker.  Safe to repeat.
@@ -104,8 +106,9 @@ class WorkServiceServicer:
     ) -> _typing.Union[_work_service_pb2.ClaimTasksResponse, _abc.Awaitable[_work_service_pb2.ClaimTasksResponse]]:
         """Claims up to max_tasks, waiting for work up to `wait`.  Safe to repeat with the same
         request_id: a lost answer strands nothing.
+        The worker is listed as a runner; one that drains gets nothing.
         Errors: INVALID_ARGUMENT (FIELD_INVALID); PERMISSION_DENIED (worker_id outside the key's
-        scope); UNAVAILABLE (SERVER_DRAINING).
+        scope, deleted while it worked, or of a runner with a key of another scope); UNAVAILABLE (SERVER_DRAINING).
         """
 
     def RenewWork(

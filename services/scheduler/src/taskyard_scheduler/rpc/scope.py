@@ -18,15 +18,17 @@ def require_runner(runner_id: str) -> Principal:
     return principal
 
 
-def require_leases(runner_id: str, tasks: Iterable[str]) -> None:
-    """Raises PermissionDenied for a runner, NotFound for a task of a tenant that are not of the caller's key.
+def require_leases(runner_id: str, tasks: Iterable[str]) -> Principal:
+    """The caller, whose key covers this runner and the tenants of these tasks.
 
+    Raises PermissionDenied for another runner, NotFound for a task of another tenant.
     taskdb checks that the runner holds the lease; a runner of one tenant must not act for another one even if
     it came to know the other's lease.
     """
     principal = require_runner(runner_id)
     if "*" in principal.tenants:
-        return
+        return principal
     for task in tasks:
         if not principal.sees(task.removeprefix("tenants/").partition("/")[0]):
             raise NotFound("task", task)
+    return principal

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import grpc.aio
@@ -41,12 +41,16 @@ class WorkServicer(WorkServiceServicer):
     async def ClaimTasks(self, request: work.ClaimTasksRequest, context: Context) -> work.ClaimTasksResponse:
         """Tasks for the worker; waits for some up to `wait`, but not beyond the caller's deadline."""
         principal = require_runner(request.worker_id)
+        lease_duration = _seconds(request, "lease_duration", DEFAULT_LEASE)
+        admin_labels = await self._scheduler.workers.note(
+            request.worker_id, principal.id, lease_duration, request.registration
+        )
         claim = PullClaim(
             request.worker_id,
             request.request_id,
-            _profile(request, principal),
+            _profile(request, principal, admin_labels),
             request.max_tasks or 1,
-            _seconds(request, "lease_duration", DEFAULT_LEASE),
+            lease_duration,
         )
         wait = _seconds(request, "wait", 0.0)
         if (left := context.time_remaining()) is not None:
@@ -58,13 +62,14 @@ class WorkServicer(WorkServiceServicer):
 
     async def RenewWork(self, request: work.RenewWorkRequest, context: Context) -> work.RenewWorkResponse:
         """Renews leases; returns verdicts for leases that the worker must act on."""
-        require_leases(request.worker_id, (lease.task for lease in request.leases))
+        principal = require_leases(request.worker_id, (lease.task for lease in request.leases))
         ttl = _seconds(request, "lease_duration", DEFAULT_LEASE)
         response = await self._scheduler.taskdb.renew_leases(
             lease_service_pb2.RenewLeasesRequest(
                 runner_id=request.worker_id, leases=request.leases, lease_duration=duration(ttl)
             )
         )
+        await self._scheduler.workers.note(request.worker_id, principal.id, ttl)
         return work.RenewWorkResponse(lease_ttl=duration(ttl), verdicts=response.verdicts)
 
     async def ReportWork(self, request: work.ReportWorkRequest, context: Context) -> work.ReportWorkResponse:
@@ -136,8 +141,10 @@ def _result(entry: Entry) -> lease_pb2.ReportResult:
     return lease_pb2.ReportResult(phase=entry.phase, duplicate=entry.duplicate)  # type: ignore[arg-type]
 
 
-def _profile(request: work.ClaimTasksRequest, principal: Principal) -> RunnerProfile:
-    labels = dict(principal.labels or request.registration.labels)
+def _profile(
+    request: work.ClaimTasksRequest, principal: Principal, admin_labels: Mapping[str, str]
+) -> RunnerProfile:
+    labels = dict(principal.labels or request.registration.labels) | dict(admin_labels)
     tenants = () if "*" in principal.tenants else principal.tenants
     return convert.runner_profile(
         request.worker_id, request.registration, labels, tenants, running_types_unknown=True

@@ -25,7 +25,8 @@ from taskyard_taskdb.storage.lease.sessions import Hello, Opened
 from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.report.reports import Report, ReportKind
-from taskyard_taskdb.storage.runner import runners
+from taskyard_taskdb.storage.runner import runners, workers
+from taskyard_taskdb.storage.runner.workers import Worker
 from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.watch.hub import Hub
 
@@ -158,6 +159,30 @@ class SessionHandler:
         self._bus.publish(notice)
         self._hub.wake()
         return session_service_pb2.CloseSessionResponse()
+
+    async def RegisterWorker(
+        self, request: session_service_pb2.RegisterWorkerRequest, context: Any
+    ) -> session_service_pb2.RegisterWorkerResponse:
+        """List a pull worker as a runner, or renew that."""
+        worker = Worker(
+            request.scheduler_id,
+            request.worker_id,
+            request.key_id,
+            read_registration(request.registration) if request.HasField("registration") else None,
+            to_timedelta(request.duration),
+        )
+
+        async def work(tx: Tx) -> tuple[bool, list[runners.RunnerRecord]]:
+            return await workers.register(tx, worker), await runners.read(tx, [worker.worker_id])
+
+        appeared, found = await self._pool.run(work)
+        if appeared:
+            self._bus.publish(CommitNotice(changed=True))
+            self._hub.wake()
+        response = session_service_pb2.RegisterWorkerResponse()
+        for record in found:
+            fill_runner(response.runner, record)
+        return response
 
     async def VerifyApiKey(
         self, request: session_service_pb2.VerifyApiKeyRequest, context: Any

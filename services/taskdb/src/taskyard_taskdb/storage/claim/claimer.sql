@@ -164,6 +164,8 @@ SELECT n, generation, attempt, spec, labels, total_deadline - statement_timestam
 FROM claimed
 
 -- name: runner_scopes
--- Locks nothing; primary key of runners. Also returns whether any spec is quarantined; quarantines_open.
-SELECT runner_id, scope, delete_time IS NOT NULL, EXISTS (SELECT FROM quarantines WHERE release_time IS NULL)
+-- Locks nothing; primary key of runners. One that drains may claim of no tenant. Also returns whether any spec is
+-- quarantined; quarantines_open.
+SELECT runner_id, CASE WHEN drain IS NULL THEN scope ELSE '{"tenants": [""]}' END, delete_time IS NOT NULL,
+    EXISTS (SELECT FROM quarantines WHERE release_time IS NULL)
 FROM runners WHERE runner_id = ANY (%(runner_ids)s::text[])

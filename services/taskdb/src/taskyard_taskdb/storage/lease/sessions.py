@@ -25,7 +25,7 @@ from taskyard_taskdb.storage.change_log.append import ChangeRow, insert_changes,
 from taskyard_taskdb.storage.lease.lease import Lease, LeaseVerdict
 from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Tx
-from taskyard_taskdb.storage.runner import runners
+from taskyard_taskdb.storage.runner import runners, workers
 from taskyard_taskdb.storage.runner.runners import Registration
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.transition.load import Loaded, database_time, load_for_update
@@ -58,12 +58,14 @@ class Opened:
 
 async def open_session(tx: Tx, hello: Hello) -> Opened:
     """Open a session. Raises RunnerIdInUse, or PermissionDenied for a foreign or deleted runner id."""
-    scope = await runners.admit(tx, hello.key_id, hello.runner_id)
+    scope, _ = await runners.admit(tx, hello.key_id, hello.runner_id)
     is_new = await runners.put(
         tx, hello.runner_id, hello.key_id, scope, hello.registration, hello.instance_id
     )
     former = await tx.fetch_row(statement("lock_session"), {"runner_id": hello.runner_id})
-    if former is not None and former[3] and former[4] != hello.instance_id and not hello.takeover:
+    # An agent may replace a pull worker of its id.
+    same = former is not None and former[4] in (hello.instance_id, workers.INSTANCE)
+    if former is not None and former[3] and not same and not hello.takeover:
         raise RunnerIdInUse.named(hello.runner_id)
     epoch = 1 if former is None else former[0] + 1
     # The former session's expiry is read with its leases: only then may the row change.

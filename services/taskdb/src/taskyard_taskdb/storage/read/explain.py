@@ -166,8 +166,11 @@ async def _quarantine(tx: Tx, subject: Subject) -> QuarantineState | None:
 
 
 async def _runners(tx: Tx, tenant_id: str) -> list[RunnerRecord]:
-    """Runners that may serve the tenant: others are none of its business."""
-    found = await runners.read(tx)
+    """Runners that may serve the tenant: others are none of its business.
+
+    Pull workers take work only while they claim: schedulers add those that do.
+    """
+    found = [record for record in await runners.read(tx) if not record.pulls]
     return [record for record in found if not record.scope.tenants or tenant_id in record.scope.tenants]
 
 

@@ -51,9 +51,28 @@ class RunnerRecord:
     alive: bool
     stopped: bool
 
+    @property
+    def pulls(self) -> bool:
+        """Whether it is a pull worker now: the session of an agent has ended when it counts as stopped."""
+        return self.alive and self.stopped
 
-async def admit(tx: Tx, key_id: str, runner_id: str) -> RunnerScope:
-    """The scope of the key a runner came with. Raises PermissionDenied if it may not be this runner."""
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """The locked row of a runner, deleted or not."""
+
+    key_id: str
+    registration: bytes
+    scope: RunnerScope
+    deleted: bool
+
+
+async def admit(tx: Tx, key_id: str, runner_id: str) -> tuple[RunnerScope, Registered | None]:
+    """The scope of the key a runner came with, and its row, which is locked.
+
+    Raises PermissionDenied if the key may not be this runner: its scope excludes the id, or the runner has a
+    key of another scope.
+    """
     key = await find_key(tx, key_id)
     if key is None or key.kind != RUNNER:
         raise _denied(runner_id, f"key {key_id}", "a runner that is in force")
@@ -61,7 +80,36 @@ async def admit(tx: Tx, key_id: str, runner_id: str) -> RunnerScope:
     fits = runner_id.startswith(allowed[:-1]) if allowed.endswith("*") else allowed in ("", runner_id)
     if not fits:
         raise _denied(runner_id, f"key {key_id}, which is for runner {allowed},", "that runner")
-    return key.runner_scope
+    found = await _lock(tx, runner_id)
+    if found is not None and not found.deleted and not _may_replace(key.runner_scope, found.scope, runner_id):
+        raise PermissionDenied(
+            f"key {key_id}",
+            f"the link as runner {runner_id}",
+            message=f'key {key_id} may not be runner "{runner_id}": that runner has a key of another scope; '
+            f"use another runner id, or a key for this one (--runner-id {runner_id}), or delete the runner",
+        )
+    return key.runner_scope, found
+
+
+async def _lock(tx: Tx, runner_id: str) -> Registered | None:
+    row = await tx.fetch_row(statement("lock_registered"), {"runner_id": runner_id})
+    if row is None:
+        # Of two that register a new id at once, the second sees the row of the first.
+        await tx.fetch(statement("lock_new_runner"), {"runner_id": runner_id})
+        row = await tx.fetch_row(statement("lock_registered"), {"runner_id": runner_id})
+    return None if row is None else Registered(row[0], row[1], RunnerScope.unpack(row[2]), row[3])
+
+
+def _may_replace(scope: RunnerScope, stored: RunnerScope, runner_id: str) -> bool:
+    """Whether a key of this scope may be a runner that has a key of the stored one; another key may be newer.
+
+    An administrator who made a key for this very runner meant it. Any other must cover the same tenants and
+    labels, and name the runner as narrowly.
+    """
+    if runner_id in (scope.runner_id, stored.runner_id):
+        return scope.runner_id == runner_id
+    same = set(scope.tenants) == set(stored.tenants) and dict(scope.labels) == dict(stored.labels)
+    return same and len(stored.runner_id.rstrip("*")) <= len(scope.runner_id.rstrip("*"))
 
 
 async def put(

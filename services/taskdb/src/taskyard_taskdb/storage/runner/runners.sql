@@ -4,6 +4,15 @@ SELECT l.tenant_id, l.task_id, t.task_type
 FROM leases l JOIN tasks t ON t.tenant_id = l.tenant_id AND t.task_id = l.task_id
 WHERE l.runner_id = ANY (%(runner_ids)s::text[]) AND t.task_type <> ''
 
+-- name: lock_registered
+-- Locks the row of a runner, deleted or not, before its session (lock order of a hello); primary key of runners.
+SELECT key_id, registration, scope, delete_time IS NOT NULL FROM runners WHERE runner_id = %(runner_id)s
+FOR NO KEY UPDATE
+
+-- name: lock_new_runner
+-- Serialises those who register a runner id that has no row yet.
+SELECT pg_advisory_xact_lock(hashtextextended('runner/' || %(runner_id)s, 0))
+
 -- name: put_runner
 -- Locks or inserts the row of a runner that connects; primary keys of runners and sessions. A deleted one begins anew,
 -- unless it is the very process that was cut off: that one is not returned.

@@ -1,0 +1,98 @@
+"""Whose key may use the id of a runner that is registered."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from services.taskdb.tests.conftest import Caller, RunningTaskDb
+from services.taskdb.tests.rpc.test_runners import get
+from services.taskdb.tests.rpc.test_workers import register
+from services.taskdb.tests.yard import Runner, Yard
+from taskyard.errors import PermissionDenied
+from taskyard.v1 import runner_service_pb2
+from taskyard_taskdb.storage.tenant import api_keys
+from taskyard_taskdb.storage.tenant.api_keys import RunnerScope
+
+ACME, OTHER = RunnerScope(tenants=("default", "acme")), RunnerScope(tenants=("other",))
+
+
+async def add(taskdb: RunningTaskDb, key_id: str, scope: RunnerScope) -> str:
+    key = api_keys.StoredKey(key_id, api_keys.RUNNER, b"x" * 32, runner_scope=scope)
+    await taskdb.pool.run(lambda tx: api_keys.insert_key(tx, key))
+    return key_id
+
+
+@pytest.mark.covers("OpenSession", "PERMISSION_DENIED")
+@pytest.mark.parametrize(
+    "scope",
+    [
+        OTHER,
+        RunnerScope(),
+        RunnerScope("runner-*", ("other",)),
+        RunnerScope(tenants=ACME.tenants, labels={"zone": "a"}),
+    ],
+)
+async def test_a_key_of_another_scope_does_not_end_the_session_of_a_runner(
+    yard: Yard, admin: Caller, taskdb: RunningTaskDb, scope: RunnerScope
+) -> None:
+    victim, _ = await yard.hello(Runner("runner-1", await add(taskdb, "acmes", ACME)))
+    await yard.create()
+    assert len((await yard.claim(victim)).assignments) == 1
+    before = await get(admin)
+    with pytest.raises(PermissionDenied, match="another scope"):
+        await yard.hello(Runner("runner-1", await add(taskdb, "others", scope)), takeover=True)
+    yard.key_id = "others"
+    with pytest.raises(PermissionDenied, match="another scope"):
+        await register(yard, "runner-1")
+    after = await get(admin)
+    assert (after.session_id, after.tasks, after.tenants) == (before.session_id, before.tasks, before.tenants)
+    assert not (await yard.renew(victim)).lost
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        RunnerScope(tenants=("acme", "default")),
+        RunnerScope("runner-*", ACME.tenants),
+        # Made for this runner by an administrator.
+        RunnerScope("runner-1", ("other",)),
+    ],
+)
+async def test_a_new_key_of_the_same_or_a_narrower_scope_takes_over(
+    yard: Yard, admin: Caller, taskdb: RunningTaskDb, scope: RunnerScope
+) -> None:
+    await yard.hello(Runner("runner-1", await add(taskdb, "acmes", ACME)))
+    await yard.hello(Runner("runner-1", await add(taskdb, "rotated", scope)), takeover=True)
+    assert list((await get(admin)).tenants) == list(scope.tenants)
+
+
+async def test_a_runner_with_a_key_of_its_own_is_not_replaced_by_a_key_for_any(
+    yard: Yard, taskdb: RunningTaskDb
+) -> None:
+    await yard.hello(Runner("runner-1", await add(taskdb, "own1", RunnerScope("runner-1"))))
+    for key_id, pattern in (("any1", ""), ("some1", "runner-*"), ("near1", "runner-1*")):
+        with pytest.raises(PermissionDenied, match="another scope"):
+            await yard.hello(
+                Runner("runner-1", await add(taskdb, key_id, RunnerScope(pattern))), takeover=True
+            )
+
+
+async def test_the_id_of_a_deleted_runner_is_free(yard: Yard, admin: Caller, taskdb: RunningTaskDb) -> None:
+    await yard.hello(Runner("runner-1", await add(taskdb, "acmes", ACME)))
+    await admin.runners.DeleteRunner(runner_service_pb2.DeleteRunnerRequest(name="runners/runner-1"))
+    await yard.hello(Runner("runner-1", await add(taskdb, "others", OTHER)))
+    assert list((await get(admin)).tenants) == ["other"]
+
+
+async def test_of_two_keys_that_register_a_new_id_at_once_one_is_refused(
+    yard: Yard, admin: Caller, taskdb: RunningTaskDb
+) -> None:
+    keys = [await add(taskdb, "acmes", ACME), await add(taskdb, "others", OTHER)]
+    for number in range(10):
+        runner_id = f"runner-{number}"
+        results = await asyncio.gather(
+            *(yard.hello(Runner(runner_id, key), takeover=True) for key in keys), return_exceptions=True
+        )
+        assert sorted(isinstance(result, PermissionDenied) for result in results) == [False, True], results
