@@ -7180,8 +7180,9 @@ pub mod work_service_client {
         }
         /// Claims up to max_tasks, waiting for work up to `wait`.  Safe to repeat with the same
         /// request_id: a lost answer strands nothing.
+        /// The worker is listed as a runner; one that drains gets nothing.
         /// Errors: INVALID_ARGUMENT (FIELD_INVALID); PERMISSION_DENIED (worker_id outside the key's
-        /// scope); UNAVAILABLE (SERVER_DRAINING).
+        /// scope, deleted while it worked, or of a runner with a key of another scope); UNAVAILABLE (SERVER_DRAINING).
         pub async fn claim_tasks(
             &mut self,
             request: impl tonic::IntoRequest<super::ClaimTasksRequest>,

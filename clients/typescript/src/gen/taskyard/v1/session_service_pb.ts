@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file taskyard/v1/session_service.proto.
  */
 export const file_taskyard_v1_session_service: GenFile = /*@__PURE__*/
-  fileDesc("CiF0YXNreWFyZC92MS9zZXNzaW9uX3NlcnZpY2UucHJvdG8SC3Rhc2t5YXJkLnYxIoMCChJPcGVuU2Vzc2lvblJlcXVlc3QSFAoMc2NoZWR1bGVyX2lkGAEgASgJEhEKCXJ1bm5lcl9pZBgCIAEoCRIOCgZrZXlfaWQYAyABKAkSEwoLaW5zdGFuY2VfaWQYBCABKAkSEAoIdGFrZW92ZXIYBSABKAgSNQoMcmVnaXN0cmF0aW9uGAYgASgLMh8udGFza3lhcmQudjEuUnVubmVyUmVnaXN0cmF0aW9uEiMKBGhlbGQYByADKAsyFS50YXNreWFyZC52MS5MZWFzZVJlZhIxCg5sZWFzZV9kdXJhdGlvbhgIIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKWAgoTT3BlblNlc3Npb25SZXNwb25zZRISCgpzZXNzaW9uX2lkGAEgASgJEhUKDXNlc3Npb25fZXBvY2gYAiABKAMSIwoGcnVubmVyGAMgASgLMhMudGFza3lhcmQudjEuUnVubmVyEisKCHZlcmRpY3RzGAQgAygLMhkudGFza3lhcmQudjEuTGVhc2VWZXJkaWN0EkwKD2hlbGRfdGFza190eXBlcxgFIAMoCzIzLnRhc2t5YXJkLnYxLk9wZW5TZXNzaW9uUmVzcG9uc2UuSGVsZFRhc2tUeXBlc0VudHJ5GjQKEkhlbGRUYXNrVHlwZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlsKFFJlbmV3U2Vzc2lvbnNSZXF1ZXN0EhQKDHNjaGVkdWxlcl9pZBgBIAEoCRItCghzZXNzaW9ucxgCIAMoCzIbLnRhc2t5YXJkLnYxLlNlc3Npb25SZW5ld2FsItICCg5TZXNzaW9uUmVuZXdhbBIRCglydW5uZXJfaWQYASABKAkSFQoNc2Vzc2lvbl9lcG9jaBgCIAEoAxIxCg5sZWFzZV9kdXJhdGlvbhgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIlCgZsaXN0ZWQYBCADKAsyFS50YXNreWFyZC52MS5MZWFzZVJlZhIsCghwcm9ncmVzcxgFIAMoCzIaLnRhc2t5YXJkLnYxLkxlYXNlUHJvZ3Jlc3MSFQoNdXNlZF9jYXBhY2l0eRgGIAEoBRIuCg5mcmVlX3Jlc291cmNlcxgHIAEoCzIWLnRhc2t5YXJkLnYxLlJlc291cmNlcxIQCghkcmFpbmluZxgIIAEoCBI1CgxyZWdpc3RyYXRpb24YCSABKAsyHy50YXNreWFyZC52MS5SdW5uZXJSZWdpc3RyYXRpb24iXgoNTGVhc2VQcm9ncmVzcxIkCgVsZWFzZRgBIAEoCzIVLnRhc2t5YXJkLnYxLkxlYXNlUmVmEicKCHByb2dyZXNzGAIgASgLMhUudGFza3lhcmQudjEuUHJvZ3Jlc3MiSwoVUmVuZXdTZXNzaW9uc1Jlc3BvbnNlEjIKB3Jlc3VsdHMYASADKAsyIS50YXNreWFyZC52MS5TZXNzaW9uUmVuZXdhbFJlc3VsdCJRChRTZXNzaW9uUmVuZXdhbFJlc3VsdBIMCgRsb3N0GAEgASgIEisKCHZlcmRpY3RzGAIgAygLMhkudGFza3lhcmQudjEuTGVhc2VWZXJkaWN0ImYKE0Nsb3NlU2Vzc2lvblJlcXVlc3QSEQoJcnVubmVyX2lkGAEgASgJEhUKDXNlc3Npb25fZXBvY2gYAiABKAMSDwoHcmVsZWFzZRgDIAEoCBIUCgxkaXNjb25uZWN0ZWQYBCABKAgiFgoUQ2xvc2VTZXNzaW9uUmVzcG9uc2UiIgoTVmVyaWZ5QXBpS2V5UmVxdWVzdBILCgNrZXkYASABKAkiZAoUVmVyaWZ5QXBpS2V5UmVzcG9uc2USJAoHYXBpX2tleRgBIAEoCzITLnRhc2t5YXJkLnYxLkFwaUtleRImCgN0dGwYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24y5AIKDlNlc3Npb25TZXJ2aWNlElAKC09wZW5TZXNzaW9uEh8udGFza3lhcmQudjEuT3BlblNlc3Npb25SZXF1ZXN0GiAudGFza3lhcmQudjEuT3BlblNlc3Npb25SZXNwb25zZRJWCg1SZW5ld1Nlc3Npb25zEiEudGFza3lhcmQudjEuUmVuZXdTZXNzaW9uc1JlcXVlc3QaIi50YXNreWFyZC52MS5SZW5ld1Nlc3Npb25zUmVzcG9uc2USUwoMQ2xvc2VTZXNzaW9uEiAudGFza3lhcmQudjEuQ2xvc2VTZXNzaW9uUmVxdWVzdBohLnRhc2t5YXJkLnYxLkNsb3NlU2Vzc2lvblJlc3BvbnNlElMKDFZlcmlmeUFwaUtleRIgLnRhc2t5YXJkLnYxLlZlcmlmeUFwaUtleVJlcXVlc3QaIS50YXNreWFyZC52MS5WZXJpZnlBcGlLZXlSZXNwb25zZUI7Cg9kZXYudGFza3lhcmQudjFQAVomdGFza3lhcmQuZGV2L2dvL3Rhc2t5YXJkL3YxO3Rhc2t5YXJkdjFiBnByb3RvMw", [file_google_protobuf_duration, file_taskyard_v1_api_key, file_taskyard_v1_common, file_taskyard_v1_lease, file_taskyard_v1_runner]);
+  fileDesc("CiF0YXNreWFyZC92MS9zZXNzaW9uX3NlcnZpY2UucHJvdG8SC3Rhc2t5YXJkLnYxIoMCChJPcGVuU2Vzc2lvblJlcXVlc3QSFAoMc2NoZWR1bGVyX2lkGAEgASgJEhEKCXJ1bm5lcl9pZBgCIAEoCRIOCgZrZXlfaWQYAyABKAkSEwoLaW5zdGFuY2VfaWQYBCABKAkSEAoIdGFrZW92ZXIYBSABKAgSNQoMcmVnaXN0cmF0aW9uGAYgASgLMh8udGFza3lhcmQudjEuUnVubmVyUmVnaXN0cmF0aW9uEiMKBGhlbGQYByADKAsyFS50YXNreWFyZC52MS5MZWFzZVJlZhIxCg5sZWFzZV9kdXJhdGlvbhgIIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKWAgoTT3BlblNlc3Npb25SZXNwb25zZRISCgpzZXNzaW9uX2lkGAEgASgJEhUKDXNlc3Npb25fZXBvY2gYAiABKAMSIwoGcnVubmVyGAMgASgLMhMudGFza3lhcmQudjEuUnVubmVyEisKCHZlcmRpY3RzGAQgAygLMhkudGFza3lhcmQudjEuTGVhc2VWZXJkaWN0EkwKD2hlbGRfdGFza190eXBlcxgFIAMoCzIzLnRhc2t5YXJkLnYxLk9wZW5TZXNzaW9uUmVzcG9uc2UuSGVsZFRhc2tUeXBlc0VudHJ5GjQKEkhlbGRUYXNrVHlwZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlsKFFJlbmV3U2Vzc2lvbnNSZXF1ZXN0EhQKDHNjaGVkdWxlcl9pZBgBIAEoCRItCghzZXNzaW9ucxgCIAMoCzIbLnRhc2t5YXJkLnYxLlNlc3Npb25SZW5ld2FsItICCg5TZXNzaW9uUmVuZXdhbBIRCglydW5uZXJfaWQYASABKAkSFQoNc2Vzc2lvbl9lcG9jaBgCIAEoAxIxCg5sZWFzZV9kdXJhdGlvbhgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIlCgZsaXN0ZWQYBCADKAsyFS50YXNreWFyZC52MS5MZWFzZVJlZhIsCghwcm9ncmVzcxgFIAMoCzIaLnRhc2t5YXJkLnYxLkxlYXNlUHJvZ3Jlc3MSFQoNdXNlZF9jYXBhY2l0eRgGIAEoBRIuCg5mcmVlX3Jlc291cmNlcxgHIAEoCzIWLnRhc2t5YXJkLnYxLlJlc291cmNlcxIQCghkcmFpbmluZxgIIAEoCBI1CgxyZWdpc3RyYXRpb24YCSABKAsyHy50YXNreWFyZC52MS5SdW5uZXJSZWdpc3RyYXRpb24iXgoNTGVhc2VQcm9ncmVzcxIkCgVsZWFzZRgBIAEoCzIVLnRhc2t5YXJkLnYxLkxlYXNlUmVmEicKCHByb2dyZXNzGAIgASgLMhUudGFza3lhcmQudjEuUHJvZ3Jlc3MiSwoVUmVuZXdTZXNzaW9uc1Jlc3BvbnNlEjIKB3Jlc3VsdHMYASADKAsyIS50YXNreWFyZC52MS5TZXNzaW9uUmVuZXdhbFJlc3VsdCJRChRTZXNzaW9uUmVuZXdhbFJlc3VsdBIMCgRsb3N0GAEgASgIEisKCHZlcmRpY3RzGAIgAygLMhkudGFza3lhcmQudjEuTGVhc2VWZXJkaWN0ImYKE0Nsb3NlU2Vzc2lvblJlcXVlc3QSEQoJcnVubmVyX2lkGAEgASgJEhUKDXNlc3Npb25fZXBvY2gYAiABKAMSDwoHcmVsZWFzZRgDIAEoCBIUCgxkaXNjb25uZWN0ZWQYBCABKAgiFgoUQ2xvc2VTZXNzaW9uUmVzcG9uc2UitAEKFVJlZ2lzdGVyV29ya2VyUmVxdWVzdBIUCgxzY2hlZHVsZXJfaWQYASABKAkSEQoJd29ya2VyX2lkGAIgASgJEg4KBmtleV9pZBgDIAEoCRI1CgxyZWdpc3RyYXRpb24YBCABKAsyHy50YXNreWFyZC52MS5SdW5uZXJSZWdpc3RyYXRpb24SKwoIZHVyYXRpb24YBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iPQoWUmVnaXN0ZXJXb3JrZXJSZXNwb25zZRIjCgZydW5uZXIYASABKAsyEy50YXNreWFyZC52MS5SdW5uZXIiIgoTVmVyaWZ5QXBpS2V5UmVxdWVzdBILCgNrZXkYASABKAkiZAoUVmVyaWZ5QXBpS2V5UmVzcG9uc2USJAoHYXBpX2tleRgBIAEoCzITLnRhc2t5YXJkLnYxLkFwaUtleRImCgN0dGwYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24yvwMKDlNlc3Npb25TZXJ2aWNlElAKC09wZW5TZXNzaW9uEh8udGFza3lhcmQudjEuT3BlblNlc3Npb25SZXF1ZXN0GiAudGFza3lhcmQudjEuT3BlblNlc3Npb25SZXNwb25zZRJWCg1SZW5ld1Nlc3Npb25zEiEudGFza3lhcmQudjEuUmVuZXdTZXNzaW9uc1JlcXVlc3QaIi50YXNreWFyZC52MS5SZW5ld1Nlc3Npb25zUmVzcG9uc2USUwoMQ2xvc2VTZXNzaW9uEiAudGFza3lhcmQudjEuQ2xvc2VTZXNzaW9uUmVxdWVzdBohLnRhc2t5YXJkLnYxLkNsb3NlU2Vzc2lvblJlc3BvbnNlElkKDlJlZ2lzdGVyV29ya2VyEiIudGFza3lhcmQudjEuUmVnaXN0ZXJXb3JrZXJSZXF1ZXN0GiMudGFza3lhcmQudjEuUmVnaXN0ZXJXb3JrZXJSZXNwb25zZRJTCgxWZXJpZnlBcGlLZXkSIC50YXNreWFyZC52MS5WZXJpZnlBcGlLZXlSZXF1ZXN0GiEudGFza3lhcmQudjEuVmVyaWZ5QXBpS2V5UmVzcG9uc2VCOwoPZGV2LnRhc2t5YXJkLnYxUAFaJnRhc2t5YXJkLmRldi9nby90YXNreWFyZC92MTt0YXNreWFyZHYxYgZwcm90bzM", [file_google_protobuf_duration, file_taskyard_v1_api_key, file_taskyard_v1_common, file_taskyard_v1_lease, file_taskyard_v1_runner]);
 
 /**
  * Request of OpenSession.
@@ -382,6 +382,76 @@ export const CloseSessionResponseSchema: GenMessage<CloseSessionResponse> = /*@_
   messageDesc(file_taskyard_v1_session_service, 8);
 
 /**
+ * Request of RegisterWorker.
+ *
+ * @generated from message taskyard.v1.RegisterWorkerRequest
+ */
+export type RegisterWorkerRequest = Message<"taskyard.v1.RegisterWorkerRequest"> & {
+  /**
+   * Scheduler instance.
+   *
+   * @generated from field: string scheduler_id = 1;
+   */
+  schedulerId: string;
+
+  /**
+   * Worker; its id is one of a runner.
+   *
+   * @generated from field: string worker_id = 2;
+   */
+  workerId: string;
+
+  /**
+   * Id of the key the worker authenticated with; its scope becomes the worker's.
+   *
+   * @generated from field: string key_id = 3;
+   */
+  keyId: string;
+
+  /**
+   * As in its claim.  Unset: unchanged, and a worker that is not listed stays so.
+   *
+   * @generated from field: taskyard.v1.RunnerRegistration registration = 4;
+   */
+  registration?: RunnerRegistration | undefined;
+
+  /**
+   * From now.
+   *
+   * @generated from field: google.protobuf.Duration duration = 5;
+   */
+  duration?: Duration | undefined;
+};
+
+/**
+ * Describes the message taskyard.v1.RegisterWorkerRequest.
+ * Use `create(RegisterWorkerRequestSchema)` to create a new message.
+ */
+export const RegisterWorkerRequestSchema: GenMessage<RegisterWorkerRequest> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_session_service, 9);
+
+/**
+ * Response of RegisterWorker.
+ *
+ * @generated from message taskyard.v1.RegisterWorkerResponse
+ */
+export type RegisterWorkerResponse = Message<"taskyard.v1.RegisterWorkerResponse"> & {
+  /**
+   * As listed, with labels and a drain that are in force; unset if it is not listed.
+   *
+   * @generated from field: taskyard.v1.Runner runner = 1;
+   */
+  runner?: Runner | undefined;
+};
+
+/**
+ * Describes the message taskyard.v1.RegisterWorkerResponse.
+ * Use `create(RegisterWorkerResponseSchema)` to create a new message.
+ */
+export const RegisterWorkerResponseSchema: GenMessage<RegisterWorkerResponse> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_session_service, 10);
+
+/**
  * Request of VerifyApiKey.
  *
  * @generated from message taskyard.v1.VerifyApiKeyRequest
@@ -400,7 +470,7 @@ export type VerifyApiKeyRequest = Message<"taskyard.v1.VerifyApiKeyRequest"> & {
  * Use `create(VerifyApiKeyRequestSchema)` to create a new message.
  */
 export const VerifyApiKeyRequestSchema: GenMessage<VerifyApiKeyRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_session_service, 9);
+  messageDesc(file_taskyard_v1_session_service, 11);
 
 /**
  * Response of VerifyApiKey.
@@ -428,7 +498,7 @@ export type VerifyApiKeyResponse = Message<"taskyard.v1.VerifyApiKeyResponse"> &
  * Use `create(VerifyApiKeyResponseSchema)` to create a new message.
  */
 export const VerifyApiKeyResponseSchema: GenMessage<VerifyApiKeyResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_session_service, 10);
+  messageDesc(file_taskyard_v1_session_service, 12);
 
 /**
  * Runner sessions, kept in taskdb so that schedulers are stateless and interchangeable, and
@@ -441,7 +511,8 @@ export const SessionService: GenService<{
    * Opens a session and supersedes the former one of the runner.  Safe to repeat: the
    * repeat supersedes the first.
    * Errors: ALREADY_EXISTS (RUNNER_ID_IN_USE: another instance_id is alive and takeover is
-   * not set); PERMISSION_DENIED (outside the key's runner scope, or deleted).
+   * not set); PERMISSION_DENIED (outside the key's runner scope, deleted, or registered with a
+   * key of another scope).
    *
    * @generated from rpc taskyard.v1.SessionService.OpenSession
    */
@@ -472,6 +543,19 @@ export const SessionService: GenService<{
     methodKind: "unary";
     input: typeof CloseSessionRequestSchema;
     output: typeof CloseSessionResponseSchema;
+  },
+  /**
+   * Lists a pull worker as a runner that is healthy for `duration`.  An agent that has a
+   * session under the id keeps it.  Safe to repeat.
+   * Errors: PERMISSION_DENIED (outside the key's runner scope, deleted while it worked, or
+   * registered with a key of another scope).
+   *
+   * @generated from rpc taskyard.v1.SessionService.RegisterWorker
+   */
+  registerWorker: {
+    methodKind: "unary";
+    input: typeof RegisterWorkerRequestSchema;
+    output: typeof RegisterWorkerResponseSchema;
   },
   /**
    * Returns the record of a key.

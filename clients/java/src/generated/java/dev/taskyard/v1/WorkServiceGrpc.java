@@ -265,8 +265,9 @@ public final class WorkServiceGrpc {
      * <pre>
      * Claims up to max_tasks, waiting for work up to `wait`.  Safe to repeat with the same
      * request_id: a lost answer strands nothing.
+     * The worker is listed as a runner; one that drains gets nothing.
      * Errors: INVALID_ARGUMENT (FIELD_INVALID); PERMISSION_DENIED (worker_id outside the key's
-     * scope); UNAVAILABLE (SERVER_DRAINING).
+     * scope, deleted while it worked, or of a runner with a key of another scope); UNAVAILABLE (SERVER_DRAINING).
      * </pre>
      */
     default void claimTasks(dev.taskyard.v1.ClaimTasksRequest request,
@@ -367,8 +368,9 @@ public final class WorkServiceGrpc {
      * <pre>
      * Claims up to max_tasks, waiting for work up to `wait`.  Safe to repeat with the same
      * request_id: a lost answer strands nothing.
+     * The worker is listed as a runner; one that drains gets nothing.
      * Errors: INVALID_ARGUMENT (FIELD_INVALID); PERMISSION_DENIED (worker_id outside the key's
-     * scope); UNAVAILABLE (SERVER_DRAINING).
+     * scope, deleted while it worked, or of a runner with a key of another scope); UNAVAILABLE (SERVER_DRAINING).
      * </pre>
      */
     public void claimTasks(dev.taskyard.v1.ClaimTasksRequest request,
@@ -461,8 +463,9 @@ public final class WorkServiceGrpc {
      * <pre>
      * Claims up to max_tasks, waiting for work up to `wait`.  Safe to repeat with the same
      * request_id: a lost answer strands nothing.
+     * The worker is listed as a runner; one that drains gets nothing.
      * Errors: INVALID_ARGUMENT (FIELD_INVALID); PERMISSION_DENIED (worker_id outside the key's
-     * scope); UNAVAILABLE (SERVER_DRAINING).
+     * scope, deleted while it worked, or of a runner with a key of another scope); UNAVAILABLE (SERVER_DRAINING).
      * </pre>
      */
     public dev.taskyard.v1.ClaimTasksResponse claimTasks(dev.taskyard.v1.ClaimTasksRequest request) throws io.grpc.StatusException {
@@ -553,8 +556,9 @@ public final class WorkServiceGrpc {
      * <pre>
      * Claims up to max_tasks, waiting for work up to `wait`.  Safe to repeat with the same
      * request_id: a lost answer strands nothing.
+     * The worker is listed as a runner; one that drains gets nothing.
      * Errors: INVALID_ARGUMENT (FIELD_INVALID); PERMISSION_DENIED (worker_id outside the key's
-     * scope); UNAVAILABLE (SERVER_DRAINING).
+     * scope, deleted while it worked, or of a runner with a key of another scope); UNAVAILABLE (SERVER_DRAINING).
      * </pre>
      */
     public dev.taskyard.v1.ClaimTasksResponse claimTasks(dev.taskyard.v1.ClaimTasksRequest request) {
@@ -631,8 +635,9 @@ public final class WorkServiceGrpc {
      * <pre>
      * Claims up to max_tasks, waiting for work up to `wait`.  Safe to repeat with the same
      * request_id: a lost answer strands nothing.
+     * The worker is listed as a runner; one that drains gets nothing.
      * Errors: INVALID_ARGUMENT (FIELD_INVALID); PERMISSION_DENIED (worker_id outside the key's
-     * scope); UNAVAILABLE (SERVER_DRAINING).
+     * scope, deleted while it worked, or of a runner with a key of another scope); UNAVAILABLE (SERVER_DRAINING).
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.taskyard.v1.ClaimTasksResponse> claimTasks(
