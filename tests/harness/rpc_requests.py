@@ -266,6 +266,7 @@ _TASK_SERVICE: Mapping[str, Callable[[Objects], Any]] = {
     "ListTaskRuns": lambda o: S.ListTaskRunsRequest(parent=o.task_name, page_size=2),
     "ListTaskLogs": lambda o: S.ListTaskLogsRequest(parent=o.task_name, page_size=2),
     "TailTaskLogs": lambda o: S.TailTaskLogsRequest(parent=o.task_name, tail_lines=2),
+    "GetTaskSeries": lambda o: S.GetTaskSeriesRequest(parent=o.parent),
     "GetTaskStats": lambda o: S.GetTaskStatsRequest(parent=o.parent, group_by=[S.STATS_DIMENSION_TASK_TYPE]),
     "ListCheckpoints": lambda o: S.ListCheckpointsRequest(parent=o.task_name, page_size=2),
     "ReadCheckpoint": lambda o: S.ReadCheckpointRequest(name=f"{o.lease.task}/checkpoints/latest"),
@@ -295,10 +296,14 @@ _SERVICES: Mapping[str, Mapping[str, Callable[[Objects], Any]]] = {
         "UpdateTenant": _update_tenant,
         "DeleteTenant": lambda o: T.DeleteTenantRequest(name=o.parent, force=True),
         "GetTenantUsage": lambda o: T.GetTenantUsageRequest(name=o.parent),
+        "ListTenantShares": lambda o: T.ListTenantSharesRequest(),
     },
     "taskyard.v1.ApiKeyService": {
         "CreateApiKey": _create_key,
         "ListApiKeys": lambda o: K.ListApiKeysRequest(page_size=2),
+        "WhoAmI": lambda o: K.WhoAmIRequest(),
+        "CreateSignInCode": lambda o: K.CreateSignInCodeRequest(valid_for=seconds(60)),
+        "RedeemSignInCode": lambda o: K.RedeemSignInCodeRequest(code=o.secret, valid_for=seconds(60)),
         "RevokeApiKey": lambda o: K.RevokeApiKeyRequest(name=f"apiKeys/{o.api_key}"),
     },
     "taskyard.v1.RunnerService": {
@@ -313,6 +318,8 @@ _SERVICES: Mapping[str, Mapping[str, Callable[[Objects], Any]]] = {
         "RunDoctor": lambda o: A.RunDoctorRequest(checks=["counters"]),
         "ListQuarantines": lambda o: A.ListQuarantinesRequest(parent=o.parent, page_size=2),
         "ReleaseQuarantine": lambda o: A.ReleaseQuarantineRequest(name=f"{o.parent}/quarantines/ab12"),
+        "GetSystemStatus": lambda o: A.GetSystemStatusRequest(),
+        "ListWebhookDeliveries": lambda o: A.ListWebhookDeliveriesRequest(parent=o.parent),
         "GetWebhookSecret": lambda o: A.GetWebhookSecretRequest(parent=o.parent),
     },
     "taskyard.v1.LeaseService": {

@@ -130,7 +130,20 @@ def test_the_reference_needs_no_network_and_no_key(echo: Echo, tmp_path: Path) -
         assert "default-src 'none'" in page.headers["content-security-policy"]
         assert b"/v1/tenants/{tenant}/tasks" in page.body
         assert call(gateway, "GET", "/openapi.json").json["openapi"] == "3.1.0"
-        assert call(gateway, "GET", "/").headers["location"] == "/docs"
+
+
+def test_the_console_runs_its_own_modules_only_and_is_not_sent_twice(echo: Echo, tmp_path: Path) -> None:
+    with mirror_of(echo, tmp_path) as gateway:
+        page = call(gateway, "GET", "/")
+        policy = page.headers["content-security-policy"]
+        assert page.status == 200 and "script-src 'self'" in policy and "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        module = call(gateway, "GET", "/console/main.js")
+        assert module.status == 200 and module.headers["content-type"].startswith("text/javascript")
+        again = call(gateway, "GET", "/console/main.js", headers={"If-None-Match": module.headers["etag"]})
+        assert (again.status, again.body) == (304, b"")
+        for path in ("/console/", "/console/../app.py", "/console/vendor/LICENSE-htm", "/console/absent.js"):
+            assert call(gateway, "GET", path).status == 404, path
 
 
 def test_a_trace_goes_on_and_keys_stay_out_of_the_log(echo: Echo, tmp_path: Path) -> None:

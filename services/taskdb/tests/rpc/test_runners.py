@@ -31,7 +31,7 @@ from taskyard.v1 import (
     task_pb2,
 )
 from taskyard_taskdb.storage.runner import admin as runner_admin
-from taskyard_taskdb.sweep.jobs import no_guard, run_job
+from taskyard_taskdb.sweep.jobs import JobAlreadyRunning, no_guard, run_job
 from taskyard_taskdb.sweep.maintenance_jobs import RunnerJob
 from tests.harness.link_runner import registration
 
@@ -343,6 +343,15 @@ async def test_a_busy_runner_is_deleted_by_force_only_and_its_work_goes_on_elsew
 
 
 @pytest.mark.seed("S0.93", "S2.141")
+async def run_in_turn(taskdb: RunningTaskDb, job: RunnerJob) -> int:
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                return await run_job(taskdb.pool, job, no_guard)
+            except JobAlreadyRunning:
+                await asyncio.sleep(0.05)
+
+
 async def test_a_runner_that_was_dead_for_a_week_is_deleted_softly_and_may_come_back(
     yard: Yard, admin: Caller, taskdb: RunningTaskDb
 ) -> None:
@@ -352,9 +361,9 @@ async def test_a_runner_that_was_dead_for_a_week_is_deleted_softly_and_may_come_
     await die(taskdb, "dead", timedelta(days=8))
     await die(taskdb, "lately", timedelta(days=6))
     job = RunnerJob(taskdb.pool, timedelta(days=7))
-    # The leader's own job may have come first.
-    await run_job(taskdb.pool, job, no_guard)
-    assert await run_job(taskdb.pool, job, no_guard) == 0
+    # The leader's own job may have come first, or be under way.
+    await run_in_turn(taskdb, job)
+    assert await run_in_turn(taskdb, job) == 0
     assert await listed(admin) == ["alive", "lately"]
     assert await listed(admin, show_deleted=True) == ["alive", "dead", "lately"]
     assert await taskdb.rows("SELECT resource_id FROM changes WHERE event = 49") == [("dead",)]
