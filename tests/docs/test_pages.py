@@ -22,7 +22,8 @@ DATABASE = "postgresql://taskyard:secret@db.example.com/taskyard"
 PAGES_ELSEWHERE = {"docs/howto/install.md"}
 # tests/verify generates stubs as docs/howto/other-languages.md shows it.
 ELSEWHERE_BY_LANGUAGE = {
-    "sh": {"docs/howto/run-a-runner.md", "docs/howto/other-languages.md"},
+    # `make chaos` and its relatives take minutes; tests/chaos has their short part.
+    "sh": {"docs/howto/run-a-runner.md", "docs/howto/other-languages.md", "docs/faults.md"},
     "mermaid": {"docs/state_machine.md"},
     "yaml": {"docs/howto/other-languages.md"},
     # tests/acceptance/test_grpcurl.py has the programs.

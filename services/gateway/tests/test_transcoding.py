@@ -148,6 +148,7 @@ NEW_EACH_TIME = {
     "CreateGlobalTask",
     "CreateApiKey",
     "CreateSignInCode",
+    "GetSystemStatus",
     "RunDoctor",
     "GetTaskStats",
     "ListRunners",

@@ -321,7 +321,12 @@ class Admin:
     # Health
 
     async def system_status(self, timeout: float | None = None) -> doctor_pb.GetSystemStatusResponse:
-        """Whether work can proceed: database, leader, standbys, runners and queue."""
+        """Whether work can proceed: database, leader, standbys, runners and queue.
+
+        Example:
+            status = await client.admin.system_status()
+            print(status.operational, status.queue.waiting_count)
+        """
         request = doctor_pb.GetSystemStatusRequest()
         return await self._channels.call(self._health.GetSystemStatus, request, timeout)
 

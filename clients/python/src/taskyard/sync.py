@@ -113,6 +113,7 @@ class SyncAdmin(_Waiting[Admin]):
     drain = _waiting(Admin.drain)
     undrain = _waiting(Admin.undrain)
     delete_runner = _waiting(Admin.delete_runner)
+    system_status = _waiting(Admin.system_status)
     doctor = _waiting(Admin.doctor)
     quarantines = _iterating(Admin.quarantines)
     release_quarantine = _waiting(Admin.release_quarantine)
@@ -161,6 +162,7 @@ class SyncClient(_Waiting[Client]):
         return SyncAdmin(self._target.admin, self._loop)
 
     tenant = _waiting(Client.tenant)
+    server_state = _waiting(Client.server_state)
     whoami = _waiting(Client.whoami)
     create = _waiting(Client.create)
     call = _waiting(Client.call)

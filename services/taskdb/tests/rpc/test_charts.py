@@ -50,6 +50,7 @@ async def test_series_counts_what_happened_by_minute(tenant: Any, yard: Yard) ->
     assert datetime.now(UTC) - times[-1] < timedelta(minutes=3)
 
 
+@pytest.mark.covers("GetTaskSeries", "FIELD_INVALID")
 async def test_series_covers_its_window_only(taskdb: RunningTaskDb, tenant: Any, yard: Yard) -> None:
     await yard.create(1)
     assert len(await series(tenant)) == 1

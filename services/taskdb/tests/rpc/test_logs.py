@@ -211,6 +211,9 @@ async def test_idle_tails_cost_no_transactions(
     monkeypatch.setattr(Pool, "reading", counted)
     request = task_service_pb2.TailTaskLogsRequest(parent=lease.task, follow=True)
     tails = [yard.tenant.tasks.TailTaskLogs(request) for _ in range(100)]
+    for tail in tails:
+        # A bookmark, from which a client resumes a log without lines.
+        assert not (await tail.read()).entries
     reads = [asyncio.create_task(tail.read()) for tail in tails]
     await looked(opened, 100)
     before = len(opened)
@@ -249,6 +252,7 @@ async def test_lines_stored_by_another_replica_wake_a_tail(
     _, lease = await claimed(yard)
     watcher = await replica.caller()
     tail = watcher.tasks.TailTaskLogs(task_service_pb2.TailTaskLogsRequest(parent=lease.task, follow=True))
+    assert not (await tail.read()).entries
     read = asyncio.create_task(tail.read())
     # Time for the replicas to greet each other, and for the tail to find nothing and wait.
     await asyncio.sleep(3)
