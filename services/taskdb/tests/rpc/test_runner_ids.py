@@ -24,7 +24,6 @@ async def add(taskdb: RunningTaskDb, key_id: str, scope: RunnerScope) -> str:
     return key_id
 
 
-@pytest.mark.covers("OpenSession", "PERMISSION_DENIED")
 @pytest.mark.parametrize(
     "scope",
     [

@@ -70,7 +70,6 @@ async def test_a_draining_worker_gets_no_task(yard: Yard, admin: Caller) -> None
     assert len((await yard.claim(worker, 1)).assignments) == 1
 
 
-@pytest.mark.covers("RegisterWorker", "PERMISSION_DENIED")
 async def test_a_worker_that_is_deleted_while_it_works_is_refused_until_it_would_have_stopped(
     yard: Yard, admin: Caller, taskdb: RunningTaskDb
 ) -> None:

@@ -200,7 +200,21 @@ async def test_followed_logs_and_waits_outlive_a_failover_that_lost_something(
     caller = await taskdb.caller()
     await create(caller, "kept")
     name = f"{PARENT}/tasks/kept"
-    logs = caller.tasks.TailTaskLogs(task_service_pb2.TailTaskLogsRequest(parent=name, follow=True))
+
+    async def follow_log() -> None:
+        """As clients do: a stream that meets the outage is resumed with its token, until the log is complete."""
+        request = task_service_pb2.TailTaskLogsRequest(parent=name, follow=True)
+        while True:
+            try:
+                with translated():
+                    async for response in caller.tasks.TailTaskLogs(request):
+                        request.resume_token = response.resume_token
+                        if response.complete:
+                            return
+            except StorageUnavailable:
+                await asyncio.sleep(0.1)
+
+    logs = asyncio.create_task(follow_log())
 
     async def wait_for_change() -> task_service_pb2.WaitTaskResponse:
         """As clients do: a wait that meets the outage is repeated."""
@@ -223,6 +237,4 @@ async def test_followed_logs_and_waits_outlive_a_failover_that_lost_something(
     await caller.tasks.CancelTask(task_service_pb2.CancelTaskRequest(name=name))
     async with asyncio.timeout(WAIT):
         assert (await waiting).task.status.phase == task_pb2.TASK_PHASE_CANCELLED
-        with translated():
-            assert not (await logs.read()).complete, "a bookmark of a log without lines"
-            assert (await logs.read()).complete
+        await logs

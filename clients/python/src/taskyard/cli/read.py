@@ -207,7 +207,9 @@ async def _list(
         _print_count(printer, limit, everything)
         return
     async for event in client.watch(filter=wanted, resume_token=stream.resume_token):
-        printer.add_event(event)
+        # The log may go back to before the list.
+        if event.version > printer.versions.get(event.task.name, 0):
+            printer.add_event(event)
 
 
 class _Printer:
@@ -223,6 +225,7 @@ class _Printer:
         titles = (*(("TENANT",) if all_tenants else ()), "TASK", "PHASE", "CREATED", "TOOK", *extra, "WHAT")
         self._table = (printing.CsvTable if output == "csv" else screen.Table)(*titles)
         self.count = 0
+        self.versions: dict[str, int] = {}
 
     @property
     def for_people(self) -> bool:
@@ -233,6 +236,7 @@ class _Printer:
         """Prints the next tasks."""
         found = list(tasks)
         self.count += len(found)
+        self.versions |= {task.name: task.version for task in found}
         if self._programs:
             self._programs.add(task.proto for task in found)
         elif self._names:
