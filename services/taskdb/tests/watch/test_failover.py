@@ -202,7 +202,7 @@ async def test_followed_logs_and_waits_outlive_a_failover_that_lost_something(
     name = f"{PARENT}/tasks/kept"
 
     async def follow_log() -> None:
-        """As clients do: a stream that meets the outage is resumed with its token, until the log is complete."""
+        """As clients do: a stream that meets the outage is resumed with its token."""
         request = task_service_pb2.TailTaskLogsRequest(parent=name, follow=True)
         while True:
             try:

@@ -191,7 +191,7 @@ async def _list(
     exact: bool,
 ) -> None:
     wanted = combined(filter_, labels, phase)
-    printer = _Printer(output, exact or output == "csv", all_tenants)
+    printer = _Printer(output, exact or output == "csv", all_tenants, watching)
     field = sort.removeprefix("-")
     order = f"{_ORDERS[field]}{' desc' if sort.startswith('-') else ''}" if field in _ORDERS else ""
     stream = client.list(wanted, order_by=order, limit=None if everything else limit)
@@ -215,7 +215,8 @@ async def _list(
 class _Printer:
     """Prints tasks in one of the formats."""
 
-    def __init__(self, output: str, exact: bool, all_tenants: bool) -> None:
+    def __init__(self, output: str, exact: bool, all_tenants: bool, watching: bool = False) -> None:
+        self._watching = watching
         self._names = output == "name"
         self._wide = output in ("wide", "csv")
         self._exact, self._all_tenants = exact, all_tenants
@@ -236,7 +237,8 @@ class _Printer:
         """Prints the next tasks."""
         found = list(tasks)
         self.count += len(found)
-        self.versions |= {task.name: task.version for task in found}
+        if self._watching:
+            self.versions |= {task.name: task.version for task in found}
         if self._programs:
             self._programs.add(task.proto for task in found)
         elif self._names:
