@@ -114,7 +114,7 @@ func transportCredentials(replicas []string, secure bool, tlsCA string) (credent
 	return credentials.NewTLS(config), nil
 }
 
-// isLocal tells whether an address reaches this machine only: a unix socket, localhost or a loopback address.
+// isLocal reports whether an address reaches this machine only: a unix socket, localhost or a loopback address.
 func isLocal(address string) bool {
 	if strings.HasPrefix(address, "unix:") || strings.HasPrefix(address, "unix-abstract:") {
 		return true

@@ -46,7 +46,7 @@ func (e *Error) Is(target error) bool {
 	return target == context.DeadlineExceeded && e.Code == codes.DeadlineExceeded
 }
 
-// Retryable tells whether the same request may be sent again, after RetryAfter or a back-off.
+// Retryable reports whether the same request may be sent again, after RetryAfter or a back-off.
 func (e *Error) Retryable() bool {
 	return e.Code == codes.Unavailable || e.Code == codes.ResourceExhausted && e.RetryAfter > 0
 }
@@ -176,7 +176,7 @@ func lastCause(message string) string {
 	return strings.TrimSuffix(transportNoise.ReplaceAllString(message, ""), `"`)
 }
 
-// transient tells whether a stream or a wait may go on after this error.
+// transient reports whether a stream or a wait may go on after this error.
 func transient(err error) bool {
 	var sent *Error
 	if errors.As(err, &sent) {

@@ -26,7 +26,7 @@ func (t *Task) ID() string { return t.GetName()[strings.LastIndex(t.GetName(), "
 // Phase is the name of the phase, such as SUCCEEDED.
 func (t *Task) Phase() string { return PhaseName(t.GetStatus().GetPhase()) }
 
-// Ended tells whether the task has reached its last phase.
+// Ended reports whether the task has reached its last phase.
 func (t *Task) Ended() bool {
 	phase := t.GetStatus().GetPhase()
 	return phase >= pb.TaskPhase_TASK_PHASE_SUCCEEDED && phase <= pb.TaskPhase_TASK_PHASE_EXHAUSTED

@@ -1,7 +1,7 @@
 // Package worker runs functions of a Go program as tasks of Taskyard.
 //
 // A Worker claims tasks whose function it has a handler for, renews their leases while the handlers run, and reports what
-// they return. A handler learns through its context that it has to stop; context.Cause tells why.
+// they return. A handler learns through its context that it has to stop; context.Cause returns why.
 package worker
 
 import (

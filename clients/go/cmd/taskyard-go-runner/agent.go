@@ -198,7 +198,7 @@ func (a *agent) tick() {
 	}
 }
 
-// done tells whether a leaving or drained runner has nothing left.
+// done reports whether a leaving or drained runner has nothing left.
 func (a *agent) done() bool {
 	return (a.leaving || a.draining && a.exits) && len(a.runs) == 0 && len(a.spool.reports) == 0 &&
 		len(a.tails) == 0

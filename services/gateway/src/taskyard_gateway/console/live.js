@@ -22,7 +22,7 @@ class Live {
     this.parent = "";
     /** @type {EventSource | null} */
     this.source = null;
-    this.heard = Date.now();
+    this.receivedAt = Date.now();
   }
 
   /** Begin for the tasks of a parent, tenants/{tenant} or tenants/-. @param {string} parent */
@@ -32,7 +32,7 @@ class Live {
     this.channel = new BroadcastChannel(`${CHANNEL}:${location.pathname}:${parent}`);
     this.channel.onmessage = (message) => this.receive(message.data);
     setInterval(() => {
-      if (Date.now() - this.heard > STALE_MS) this.setState("lost");
+      if (Date.now() - this.receivedAt > STALE_MS) this.setState("lost");
     }, 5000);
     const lead = () => new Promise(() => this.open());
     // Without locks (no secure context) each tab reads a stream of its own.
@@ -74,7 +74,7 @@ class Live {
 
   /** @param {Message} message */
   receive(message) {
-    this.heard = Date.now();
+    this.receivedAt = Date.now();
     if (message.kind === "state") return this.setState(message.state);
     if (message.token) this.token = message.token;
     this.setState("live");
