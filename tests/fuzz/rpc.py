@@ -80,8 +80,8 @@ def _logged_errors(service: Service) -> Iterator[str]:
         for line in Path(path).read_text(errors="replace").splitlines():
             with contextlib.suppress(ValueError):
                 entry = json.loads(line)
-                # A caller that leaves before the first message of its stream is no defect.
-                left = "SendInitialMetadataOperation" in entry.get("exception", "")
+                # A caller that leaves while its stream is written to is no defect.
+                left = "ExecuteBatchError" in entry.get("exception", "")
                 if entry["level"] in ("error", "critical") and not left:
                     lines = [
                         line.strip() for line in entry.get("exception", "").splitlines() if line.strip("^ ")

@@ -86,6 +86,7 @@ REQUESTS: dict[str, Callable[[], Message]] = {
     "ListTaskRuns": lambda: S.ListTaskRunsRequest(parent=TASK),
     "ListTaskLogs": lambda: S.ListTaskLogsRequest(parent=TASK),
     "TailTaskLogs": lambda: S.TailTaskLogsRequest(parent=TASK),
+    "GetTaskSeries": lambda: S.GetTaskSeriesRequest(parent=OWN),
     "GetTaskStats": lambda: S.GetTaskStatsRequest(parent=OWN),
     "ListCheckpoints": lambda: S.ListCheckpointsRequest(parent=TASK),
     "ReadCheckpoint": lambda: S.ReadCheckpointRequest(name=f"{TASK}/checkpoints/1"),
@@ -101,10 +102,12 @@ REQUESTS: dict[str, Callable[[], Message]] = {
     "CreateApiKey": create_key,
     "ListApiKeys": lambda: keys_pb2.ListApiKeysRequest(),
     "WhoAmI": lambda: keys_pb2.WhoAmIRequest(),
+    "CreateSignInCode": lambda: keys_pb2.CreateSignInCodeRequest(),
+    "ListTenantShares": lambda: T.ListTenantSharesRequest(),
     "RevokeApiKey": lambda: keys_pb2.RevokeApiKeyRequest(name="apiKeys/otherkey"),
 }
 # Their requests name nothing: what they list is the caller's by its key.
-NAMELESS = {"ListApiKeys", "WhoAmI"}
+NAMELESS = {"ListApiKeys", "WhoAmI", "CreateSignInCode", "ListTenantShares"}
 MAPS = ("labels", "headers")
 SERVICES = {
     "taskyard.v1.TaskService": "tasks",

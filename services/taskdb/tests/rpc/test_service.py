@@ -25,12 +25,25 @@ class Rest:
     async def RevokeApiKey(self, request: object, context: object) -> str:
         return "revoked"
 
+    async def CreateSignInCode(self, request: object, context: object) -> str:
+        return "coded"
+
+    async def RedeemSignInCode(self, request: object, context: object) -> str:
+        return "redeemed"
+
 
 async def test_every_rpc_is_the_method_of_its_handler() -> None:
     servicer = compose(BASE, Creating(), Rest())
-    assert rpc_names(BASE) == ["CreateApiKey", "ListApiKeys", "WhoAmI", "RevokeApiKey"]
+    assert rpc_names(BASE) == [
+        "CreateApiKey",
+        "ListApiKeys",
+        "WhoAmI",
+        "RevokeApiKey",
+        "CreateSignInCode",
+        "RedeemSignInCode",
+    ]
     responses = [await getattr(servicer, name)(None, None) for name in rpc_names(BASE)]
-    assert responses == ["created", "listed", "whose", "revoked"]
+    assert responses == ["created", "listed", "whose", "revoked", "coded", "redeemed"]
 
 
 def test_rpc_without_a_handler_fails_at_startup() -> None:
