@@ -186,7 +186,7 @@ async def test_every_rpc_answers_each_principal_as_its_policy_says(
 REDEEM = "/taskyard.v1.ApiKeyService/RedeemSignInCode"
 # They answer UNAUTHENTICATED for the key or the code that they are asked about.
 ASKED_ABOUT = {"/taskyard.v1.SessionService/VerifyApiKey", REDEEM}
-# There is no quarantine in a healthy suite, no session of the epoch of the request, and no code that is valid twice.
+# A healthy suite has no quarantine, no session of the epoch of the request, and no such code.
 UNSERVED = {
     "/taskyard.v1.AdminService/ReleaseQuarantine",
     "/taskyard.v1.SessionService/CloseSession",
