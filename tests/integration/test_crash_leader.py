@@ -78,7 +78,7 @@ async def test_a_leader_that_resumes_after_its_term_writes_nothing(
     async with no_leadership_checks(latter):
         former.service.resume()
         await pauses[0].release()
-        await former.wait_for_log("sweep timers ended: term 1 of ")
+        await former.wait_for_log('"sweep_ended", "sweep": "timers", "error": "term 1 of ')
     assert await latter.value(READIED) == 0, "a superseded leader has written"
     assert (await latter.yard.task(name)).status.phase == task_pb2.TASK_PHASE_PENDING
     assert await latter.value("SELECT count(*) FROM timers") == 1
@@ -106,6 +106,6 @@ async def test_a_leader_frozen_during_a_write_is_rolled_back_and_replaced(
     await latter.until("SELECT count(*) = 1 FROM queue")
     assert await latter.value(EPOCH) == 2
     former.service.resume()
-    await former.wait_for_log("sweep timers failed")
+    await former.wait_for_log('"sweep_failed", "sweep": "timers"')
     await runs_once(latter, name)
     assert await latter.value(EPOCH) == 2
