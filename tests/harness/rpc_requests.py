@@ -363,6 +363,9 @@ _SERVICES: Mapping[str, Mapping[str, Callable[[Objects], Any]]] = {
         "PushGlobalTaskUpdate": lambda o: G.PushGlobalTaskUpdateRequest(
             task_id=o.external, status="in_progress", task_status_data=struct(b=3)
         ),
+        "PushGlobalTaskUpdates": lambda o: G.PushGlobalTaskUpdatesRequest(
+            updates=[G.PushGlobalTaskUpdateRequest(task_id=o.external, status="in_progress")]
+        ),
     },
     "taskyard.v1.RunnerLinkService": {
         "Connect": lambda o: [hello(o)],

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from taskyard import tracing
 from taskyard.errors import Code, Internal, TaskyardError
-from taskyard_gateway import connect, pages, sessions
+from taskyard_gateway import connect, pages, sessions, update_batches
 from taskyard_gateway.answers import JSON, Refusal, failed, refuse
 from taskyard_gateway.binding import bind, resume
 from taskyard_gateway.calls import LARGE_BYTES, encode, unary
@@ -25,6 +25,7 @@ from taskyard_gateway.routes import Match, Routes, routes
 from taskyard_gateway.sessions import Sessions
 from taskyard_gateway.settings import GatewaySettings
 from taskyard_gateway.streams import EventStream, Stalled
+from taskyard_gateway.update_batches import UpdateBatches
 from taskyard_gateway.upstream import Metadata, Upstream
 from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import instrument
@@ -101,6 +102,8 @@ class Gateway:
         self._upstream = upstream
         self._routes = Routes(routes())
         self._by_path = {rpc.path: rpc for rpc in rpcs()}
+        push = (self._by_path[update_batches.SINGLE], self._by_path[update_batches.BATCH])
+        self._updates = UpdateBatches(upstream, *push, settings.call_timeout.total_seconds())
         self._sessions = Sessions(
             settings.session_secret.reveal(),
             settings.session_duration.total_seconds(),
@@ -197,8 +200,12 @@ class Gateway:
     async def _call(self, exchange: Exchange, match: Match) -> Answer:
         incoming, rpc = exchange.incoming, match.route.rpc
         request = await self._request(incoming, match)
-        limit = self._settings.call_timeout.total_seconds()
-        answer = await unary(self._upstream, rpc, request, self._metadata(incoming, rpc), incoming, limit)
+        metadata = self._metadata(incoming, rpc)
+        if rpc.path == update_batches.SINGLE:
+            answer = await self._updates.push(request, metadata)
+        else:
+            limit = self._settings.call_timeout.total_seconds()
+            answer = await unary(self._upstream, rpc, request, metadata, incoming, limit)
         return _plain(Response(await encode(answer, rpc.flat), media_type=JSON))
 
     async def _request(self, incoming: Incoming, match: Match) -> Message:

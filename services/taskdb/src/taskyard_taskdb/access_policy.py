@@ -162,6 +162,7 @@ POLICIES: Mapping[str, Policy] = {
             "DeleteGlobalTask": _WRITE,
             "ListGlobalTasks": _READ,
             "PushGlobalTaskUpdate": _WRITE,
+            "PushGlobalTaskUpdates": allow(*_USERS, scope=WRITE, validate=False, items="updates"),
         },
     ),
 }

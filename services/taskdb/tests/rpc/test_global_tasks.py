@@ -16,6 +16,7 @@ from services.taskdb.tests.rpc.test_presets import load
 from taskyard import errors
 from taskyard.compat.v1 import global_task_service_pb2 as pb
 from taskyard.compat.v1.global_task_service_pb2_grpc import GlobalTaskServiceStub
+from taskyard.errors import Code
 from taskyard.v1 import common_pb2
 
 MEMBERS = {
@@ -73,6 +74,13 @@ class Global:
     async def push(self, task_id: str, status: str, **members: Any) -> None:
         request = pb.PushGlobalTaskUpdateRequest(task_id=task_id, status=status, **_structs(members))
         await self._stub.PushGlobalTaskUpdate(request)
+
+    async def push_all(self, *updates: tuple[str, str, dict[str, Any]]) -> list[int]:
+        """The status code of each update."""
+        request = pb.PushGlobalTaskUpdatesRequest()
+        for task_id, status, data in updates:
+            request.updates.add(task_id=task_id, status=status, task_status_data=struct(data))
+        return [result.code for result in (await self._stub.PushGlobalTaskUpdates(request)).results]
 
 
 def _structs(members: dict[str, Any]) -> dict[str, Any]:
@@ -265,6 +273,25 @@ async def test_updates_of_one_task_are_applied_in_the_order_they_were_accepted(t
         await tasks.push(task_id, "in_progress", task_status_data={"n": number})
     await tasks.push(task_id, "completed", task_status_data={"n": 200})
     assert (await until(tasks, task_id, "completed"))["task_status_data"] == {"n": 200}
+
+
+async def test_updates_in_bulk_have_a_result_each_and_keep_their_order(tasks: Global) -> None:
+    first, second = await tasks.create(), await tasks.create()
+    codes = await tasks.push_all(
+        *((first, "in_progress", {"n": n}) for n in range(50)),
+        ("missing", "completed", {}),
+        (second, "done", {}),
+        (second, "completed", {"n": float("nan")}),
+        (first, "completed", {"n": 50}),
+        (second, "failed", {"n": 7}),
+    )
+    assert codes == [0] * 50 + [Code.NOT_FOUND, Code.INVALID_ARGUMENT, Code.INVALID_ARGUMENT, 0, 0]
+    assert (await until(tasks, first, "completed"))["task_status_data"] == {"n": 50}
+    assert (await until(tasks, second, "failed"))["task_status_data"] == {"n": 7}
+    with pytest.raises(errors.BatchTooLarge):
+        await tasks.push_all()
+    with pytest.raises(errors.BatchTooLarge):
+        await tasks.push_all(*[(first, "completed", {})] * 1001)
 
 
 async def test_a_change_is_applied_behind_what_was_pushed(tasks: Global) -> None:

@@ -23,6 +23,7 @@
 package compatv1
 
 import (
+	status "google.golang.org/genproto/googleapis/rpc/status"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	structpb "google.golang.org/protobuf/types/known/structpb"
@@ -897,11 +898,103 @@ func (*PushGlobalTaskUpdateResponse) Descriptor() ([]byte, []int) {
 	return file_taskyard_compat_v1_global_task_service_proto_rawDescGZIP(), []int{12}
 }
 
+// Request of PushGlobalTaskUpdates.
+type PushGlobalTaskUpdatesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Updates; each is validated on its own.
+	Updates       []*PushGlobalTaskUpdateRequest `protobuf:"bytes,1,rep,name=updates,proto3" json:"updates,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PushGlobalTaskUpdatesRequest) Reset() {
+	*x = PushGlobalTaskUpdatesRequest{}
+	mi := &file_taskyard_compat_v1_global_task_service_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PushGlobalTaskUpdatesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PushGlobalTaskUpdatesRequest) ProtoMessage() {}
+
+func (x *PushGlobalTaskUpdatesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_compat_v1_global_task_service_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PushGlobalTaskUpdatesRequest.ProtoReflect.Descriptor instead.
+func (*PushGlobalTaskUpdatesRequest) Descriptor() ([]byte, []int) {
+	return file_taskyard_compat_v1_global_task_service_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *PushGlobalTaskUpdatesRequest) GetUpdates() []*PushGlobalTaskUpdateRequest {
+	if x != nil {
+		return x.Updates
+	}
+	return nil
+}
+
+// Response of PushGlobalTaskUpdates.
+type PushGlobalTaskUpdatesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One per update, same order; code 0 = stored.
+	Results       []*status.Status `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PushGlobalTaskUpdatesResponse) Reset() {
+	*x = PushGlobalTaskUpdatesResponse{}
+	mi := &file_taskyard_compat_v1_global_task_service_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PushGlobalTaskUpdatesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PushGlobalTaskUpdatesResponse) ProtoMessage() {}
+
+func (x *PushGlobalTaskUpdatesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_compat_v1_global_task_service_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PushGlobalTaskUpdatesResponse.ProtoReflect.Descriptor instead.
+func (*PushGlobalTaskUpdatesResponse) Descriptor() ([]byte, []int) {
+	return file_taskyard_compat_v1_global_task_service_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *PushGlobalTaskUpdatesResponse) GetResults() []*status.Status {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
 var File_taskyard_compat_v1_global_task_service_proto protoreflect.FileDescriptor
 
 const file_taskyard_compat_v1_global_task_service_proto_rawDesc = "" +
 	"\n" +
-	",taskyard/compat/v1/global_task_service.proto\x12\x12taskyard.compat.v1\x1a\x1cgoogle/protobuf/struct.proto\"\xc4\x02\n" +
+	",taskyard/compat/v1/global_task_service.proto\x12\x12taskyard.compat.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x17google/rpc/status.proto\"\xc4\x02\n" +
 	"\n" +
 	"GlobalTask\x12\x17\n" +
 	"\atask_id\x18\x01 \x01(\tR\x06taskId\x124\n" +
@@ -965,14 +1058,19 @@ const file_taskyard_compat_v1_global_task_service_proto_rawDesc = "" +
 	"\atask_id\x18\x01 \x01(\tR\x06taskId\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\tR\x06status\x12A\n" +
 	"\x10task_status_data\x18\x03 \x01(\v2\x17.google.protobuf.StructR\x0etaskStatusData\"\x1e\n" +
-	"\x1cPushGlobalTaskUpdateResponse2\xad\x05\n" +
+	"\x1cPushGlobalTaskUpdateResponse\"i\n" +
+	"\x1cPushGlobalTaskUpdatesRequest\x12I\n" +
+	"\aupdates\x18\x01 \x03(\v2/.taskyard.compat.v1.PushGlobalTaskUpdateRequestR\aupdates\"M\n" +
+	"\x1dPushGlobalTaskUpdatesResponse\x12,\n" +
+	"\aresults\x18\x01 \x03(\v2\x12.google.rpc.StatusR\aresults2\xab\x06\n" +
 	"\x11GlobalTaskService\x12m\n" +
 	"\x10CreateGlobalTask\x12+.taskyard.compat.v1.CreateGlobalTaskRequest\x1a,.taskyard.compat.v1.CreateGlobalTaskResponse\x12d\n" +
 	"\rGetGlobalTask\x12(.taskyard.compat.v1.GetGlobalTaskRequest\x1a).taskyard.compat.v1.GetGlobalTaskResponse\x12m\n" +
 	"\x10UpdateGlobalTask\x12+.taskyard.compat.v1.UpdateGlobalTaskRequest\x1a,.taskyard.compat.v1.UpdateGlobalTaskResponse\x12m\n" +
 	"\x10DeleteGlobalTask\x12+.taskyard.compat.v1.DeleteGlobalTaskRequest\x1a,.taskyard.compat.v1.DeleteGlobalTaskResponse\x12j\n" +
 	"\x0fListGlobalTasks\x12*.taskyard.compat.v1.ListGlobalTasksRequest\x1a+.taskyard.compat.v1.ListGlobalTasksResponse\x12y\n" +
-	"\x14PushGlobalTaskUpdate\x12/.taskyard.compat.v1.PushGlobalTaskUpdateRequest\x1a0.taskyard.compat.v1.PushGlobalTaskUpdateResponseBG\n" +
+	"\x14PushGlobalTaskUpdate\x12/.taskyard.compat.v1.PushGlobalTaskUpdateRequest\x1a0.taskyard.compat.v1.PushGlobalTaskUpdateResponse\x12|\n" +
+	"\x15PushGlobalTaskUpdates\x120.taskyard.compat.v1.PushGlobalTaskUpdatesRequest\x1a1.taskyard.compat.v1.PushGlobalTaskUpdatesResponseBG\n" +
 	"\x16dev.taskyard.compat.v1P\x01Z+taskyard.dev/go/taskyard/compat/v1;compatv1b\x06proto3"
 
 var (
@@ -987,53 +1085,60 @@ func file_taskyard_compat_v1_global_task_service_proto_rawDescGZIP() []byte {
 	return file_taskyard_compat_v1_global_task_service_proto_rawDescData
 }
 
-var file_taskyard_compat_v1_global_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_taskyard_compat_v1_global_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_taskyard_compat_v1_global_task_service_proto_goTypes = []any{
-	(*GlobalTask)(nil),                   // 0: taskyard.compat.v1.GlobalTask
-	(*CreateGlobalTaskRequest)(nil),      // 1: taskyard.compat.v1.CreateGlobalTaskRequest
-	(*CreateGlobalTaskResponse)(nil),     // 2: taskyard.compat.v1.CreateGlobalTaskResponse
-	(*GetGlobalTaskRequest)(nil),         // 3: taskyard.compat.v1.GetGlobalTaskRequest
-	(*GetGlobalTaskResponse)(nil),        // 4: taskyard.compat.v1.GetGlobalTaskResponse
-	(*UpdateGlobalTaskRequest)(nil),      // 5: taskyard.compat.v1.UpdateGlobalTaskRequest
-	(*UpdateGlobalTaskResponse)(nil),     // 6: taskyard.compat.v1.UpdateGlobalTaskResponse
-	(*DeleteGlobalTaskRequest)(nil),      // 7: taskyard.compat.v1.DeleteGlobalTaskRequest
-	(*DeleteGlobalTaskResponse)(nil),     // 8: taskyard.compat.v1.DeleteGlobalTaskResponse
-	(*ListGlobalTasksRequest)(nil),       // 9: taskyard.compat.v1.ListGlobalTasksRequest
-	(*ListGlobalTasksResponse)(nil),      // 10: taskyard.compat.v1.ListGlobalTasksResponse
-	(*PushGlobalTaskUpdateRequest)(nil),  // 11: taskyard.compat.v1.PushGlobalTaskUpdateRequest
-	(*PushGlobalTaskUpdateResponse)(nil), // 12: taskyard.compat.v1.PushGlobalTaskUpdateResponse
-	(*structpb.Struct)(nil),              // 13: google.protobuf.Struct
+	(*GlobalTask)(nil),                    // 0: taskyard.compat.v1.GlobalTask
+	(*CreateGlobalTaskRequest)(nil),       // 1: taskyard.compat.v1.CreateGlobalTaskRequest
+	(*CreateGlobalTaskResponse)(nil),      // 2: taskyard.compat.v1.CreateGlobalTaskResponse
+	(*GetGlobalTaskRequest)(nil),          // 3: taskyard.compat.v1.GetGlobalTaskRequest
+	(*GetGlobalTaskResponse)(nil),         // 4: taskyard.compat.v1.GetGlobalTaskResponse
+	(*UpdateGlobalTaskRequest)(nil),       // 5: taskyard.compat.v1.UpdateGlobalTaskRequest
+	(*UpdateGlobalTaskResponse)(nil),      // 6: taskyard.compat.v1.UpdateGlobalTaskResponse
+	(*DeleteGlobalTaskRequest)(nil),       // 7: taskyard.compat.v1.DeleteGlobalTaskRequest
+	(*DeleteGlobalTaskResponse)(nil),      // 8: taskyard.compat.v1.DeleteGlobalTaskResponse
+	(*ListGlobalTasksRequest)(nil),        // 9: taskyard.compat.v1.ListGlobalTasksRequest
+	(*ListGlobalTasksResponse)(nil),       // 10: taskyard.compat.v1.ListGlobalTasksResponse
+	(*PushGlobalTaskUpdateRequest)(nil),   // 11: taskyard.compat.v1.PushGlobalTaskUpdateRequest
+	(*PushGlobalTaskUpdateResponse)(nil),  // 12: taskyard.compat.v1.PushGlobalTaskUpdateResponse
+	(*PushGlobalTaskUpdatesRequest)(nil),  // 13: taskyard.compat.v1.PushGlobalTaskUpdatesRequest
+	(*PushGlobalTaskUpdatesResponse)(nil), // 14: taskyard.compat.v1.PushGlobalTaskUpdatesResponse
+	(*structpb.Struct)(nil),               // 15: google.protobuf.Struct
+	(*status.Status)(nil),                 // 16: google.rpc.Status
 }
 var file_taskyard_compat_v1_global_task_service_proto_depIdxs = []int32{
-	13, // 0: taskyard.compat.v1.GlobalTask.task_data:type_name -> google.protobuf.Struct
-	13, // 1: taskyard.compat.v1.GlobalTask.task_status_data:type_name -> google.protobuf.Struct
-	13, // 2: taskyard.compat.v1.CreateGlobalTaskRequest.task_data:type_name -> google.protobuf.Struct
-	13, // 3: taskyard.compat.v1.CreateGlobalTaskRequest.task_status_data:type_name -> google.protobuf.Struct
-	13, // 4: taskyard.compat.v1.GetGlobalTaskResponse.task_data:type_name -> google.protobuf.Struct
-	13, // 5: taskyard.compat.v1.GetGlobalTaskResponse.task_status_data:type_name -> google.protobuf.Struct
-	13, // 6: taskyard.compat.v1.UpdateGlobalTaskRequest.task_data:type_name -> google.protobuf.Struct
-	13, // 7: taskyard.compat.v1.UpdateGlobalTaskRequest.task_status_data:type_name -> google.protobuf.Struct
-	13, // 8: taskyard.compat.v1.UpdateGlobalTaskResponse.task_data:type_name -> google.protobuf.Struct
-	13, // 9: taskyard.compat.v1.UpdateGlobalTaskResponse.task_status_data:type_name -> google.protobuf.Struct
+	15, // 0: taskyard.compat.v1.GlobalTask.task_data:type_name -> google.protobuf.Struct
+	15, // 1: taskyard.compat.v1.GlobalTask.task_status_data:type_name -> google.protobuf.Struct
+	15, // 2: taskyard.compat.v1.CreateGlobalTaskRequest.task_data:type_name -> google.protobuf.Struct
+	15, // 3: taskyard.compat.v1.CreateGlobalTaskRequest.task_status_data:type_name -> google.protobuf.Struct
+	15, // 4: taskyard.compat.v1.GetGlobalTaskResponse.task_data:type_name -> google.protobuf.Struct
+	15, // 5: taskyard.compat.v1.GetGlobalTaskResponse.task_status_data:type_name -> google.protobuf.Struct
+	15, // 6: taskyard.compat.v1.UpdateGlobalTaskRequest.task_data:type_name -> google.protobuf.Struct
+	15, // 7: taskyard.compat.v1.UpdateGlobalTaskRequest.task_status_data:type_name -> google.protobuf.Struct
+	15, // 8: taskyard.compat.v1.UpdateGlobalTaskResponse.task_data:type_name -> google.protobuf.Struct
+	15, // 9: taskyard.compat.v1.UpdateGlobalTaskResponse.task_status_data:type_name -> google.protobuf.Struct
 	0,  // 10: taskyard.compat.v1.ListGlobalTasksResponse.tasks:type_name -> taskyard.compat.v1.GlobalTask
-	13, // 11: taskyard.compat.v1.PushGlobalTaskUpdateRequest.task_status_data:type_name -> google.protobuf.Struct
-	1,  // 12: taskyard.compat.v1.GlobalTaskService.CreateGlobalTask:input_type -> taskyard.compat.v1.CreateGlobalTaskRequest
-	3,  // 13: taskyard.compat.v1.GlobalTaskService.GetGlobalTask:input_type -> taskyard.compat.v1.GetGlobalTaskRequest
-	5,  // 14: taskyard.compat.v1.GlobalTaskService.UpdateGlobalTask:input_type -> taskyard.compat.v1.UpdateGlobalTaskRequest
-	7,  // 15: taskyard.compat.v1.GlobalTaskService.DeleteGlobalTask:input_type -> taskyard.compat.v1.DeleteGlobalTaskRequest
-	9,  // 16: taskyard.compat.v1.GlobalTaskService.ListGlobalTasks:input_type -> taskyard.compat.v1.ListGlobalTasksRequest
-	11, // 17: taskyard.compat.v1.GlobalTaskService.PushGlobalTaskUpdate:input_type -> taskyard.compat.v1.PushGlobalTaskUpdateRequest
-	2,  // 18: taskyard.compat.v1.GlobalTaskService.CreateGlobalTask:output_type -> taskyard.compat.v1.CreateGlobalTaskResponse
-	4,  // 19: taskyard.compat.v1.GlobalTaskService.GetGlobalTask:output_type -> taskyard.compat.v1.GetGlobalTaskResponse
-	6,  // 20: taskyard.compat.v1.GlobalTaskService.UpdateGlobalTask:output_type -> taskyard.compat.v1.UpdateGlobalTaskResponse
-	8,  // 21: taskyard.compat.v1.GlobalTaskService.DeleteGlobalTask:output_type -> taskyard.compat.v1.DeleteGlobalTaskResponse
-	10, // 22: taskyard.compat.v1.GlobalTaskService.ListGlobalTasks:output_type -> taskyard.compat.v1.ListGlobalTasksResponse
-	12, // 23: taskyard.compat.v1.GlobalTaskService.PushGlobalTaskUpdate:output_type -> taskyard.compat.v1.PushGlobalTaskUpdateResponse
-	18, // [18:24] is the sub-list for method output_type
-	12, // [12:18] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	15, // 11: taskyard.compat.v1.PushGlobalTaskUpdateRequest.task_status_data:type_name -> google.protobuf.Struct
+	11, // 12: taskyard.compat.v1.PushGlobalTaskUpdatesRequest.updates:type_name -> taskyard.compat.v1.PushGlobalTaskUpdateRequest
+	16, // 13: taskyard.compat.v1.PushGlobalTaskUpdatesResponse.results:type_name -> google.rpc.Status
+	1,  // 14: taskyard.compat.v1.GlobalTaskService.CreateGlobalTask:input_type -> taskyard.compat.v1.CreateGlobalTaskRequest
+	3,  // 15: taskyard.compat.v1.GlobalTaskService.GetGlobalTask:input_type -> taskyard.compat.v1.GetGlobalTaskRequest
+	5,  // 16: taskyard.compat.v1.GlobalTaskService.UpdateGlobalTask:input_type -> taskyard.compat.v1.UpdateGlobalTaskRequest
+	7,  // 17: taskyard.compat.v1.GlobalTaskService.DeleteGlobalTask:input_type -> taskyard.compat.v1.DeleteGlobalTaskRequest
+	9,  // 18: taskyard.compat.v1.GlobalTaskService.ListGlobalTasks:input_type -> taskyard.compat.v1.ListGlobalTasksRequest
+	11, // 19: taskyard.compat.v1.GlobalTaskService.PushGlobalTaskUpdate:input_type -> taskyard.compat.v1.PushGlobalTaskUpdateRequest
+	13, // 20: taskyard.compat.v1.GlobalTaskService.PushGlobalTaskUpdates:input_type -> taskyard.compat.v1.PushGlobalTaskUpdatesRequest
+	2,  // 21: taskyard.compat.v1.GlobalTaskService.CreateGlobalTask:output_type -> taskyard.compat.v1.CreateGlobalTaskResponse
+	4,  // 22: taskyard.compat.v1.GlobalTaskService.GetGlobalTask:output_type -> taskyard.compat.v1.GetGlobalTaskResponse
+	6,  // 23: taskyard.compat.v1.GlobalTaskService.UpdateGlobalTask:output_type -> taskyard.compat.v1.UpdateGlobalTaskResponse
+	8,  // 24: taskyard.compat.v1.GlobalTaskService.DeleteGlobalTask:output_type -> taskyard.compat.v1.DeleteGlobalTaskResponse
+	10, // 25: taskyard.compat.v1.GlobalTaskService.ListGlobalTasks:output_type -> taskyard.compat.v1.ListGlobalTasksResponse
+	12, // 26: taskyard.compat.v1.GlobalTaskService.PushGlobalTaskUpdate:output_type -> taskyard.compat.v1.PushGlobalTaskUpdateResponse
+	14, // 27: taskyard.compat.v1.GlobalTaskService.PushGlobalTaskUpdates:output_type -> taskyard.compat.v1.PushGlobalTaskUpdatesResponse
+	21, // [21:28] is the sub-list for method output_type
+	14, // [14:21] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_taskyard_compat_v1_global_task_service_proto_init() }
@@ -1048,7 +1153,7 @@ func file_taskyard_compat_v1_global_task_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taskyard_compat_v1_global_task_service_proto_rawDesc), len(file_taskyard_compat_v1_global_task_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

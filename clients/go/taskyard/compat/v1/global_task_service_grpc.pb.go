@@ -35,19 +35,20 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	GlobalTaskService_CreateGlobalTask_FullMethodName     = "/taskyard.compat.v1.GlobalTaskService/CreateGlobalTask"
-	GlobalTaskService_GetGlobalTask_FullMethodName        = "/taskyard.compat.v1.GlobalTaskService/GetGlobalTask"
-	GlobalTaskService_UpdateGlobalTask_FullMethodName     = "/taskyard.compat.v1.GlobalTaskService/UpdateGlobalTask"
-	GlobalTaskService_DeleteGlobalTask_FullMethodName     = "/taskyard.compat.v1.GlobalTaskService/DeleteGlobalTask"
-	GlobalTaskService_ListGlobalTasks_FullMethodName      = "/taskyard.compat.v1.GlobalTaskService/ListGlobalTasks"
-	GlobalTaskService_PushGlobalTaskUpdate_FullMethodName = "/taskyard.compat.v1.GlobalTaskService/PushGlobalTaskUpdate"
+	GlobalTaskService_CreateGlobalTask_FullMethodName      = "/taskyard.compat.v1.GlobalTaskService/CreateGlobalTask"
+	GlobalTaskService_GetGlobalTask_FullMethodName         = "/taskyard.compat.v1.GlobalTaskService/GetGlobalTask"
+	GlobalTaskService_UpdateGlobalTask_FullMethodName      = "/taskyard.compat.v1.GlobalTaskService/UpdateGlobalTask"
+	GlobalTaskService_DeleteGlobalTask_FullMethodName      = "/taskyard.compat.v1.GlobalTaskService/DeleteGlobalTask"
+	GlobalTaskService_ListGlobalTasks_FullMethodName       = "/taskyard.compat.v1.GlobalTaskService/ListGlobalTasks"
+	GlobalTaskService_PushGlobalTaskUpdate_FullMethodName  = "/taskyard.compat.v1.GlobalTaskService/PushGlobalTaskUpdate"
+	GlobalTaskService_PushGlobalTaskUpdates_FullMethodName = "/taskyard.compat.v1.GlobalTaskService/PushGlobalTaskUpdates"
 )
 
 // GlobalTaskServiceClient is the client API for GlobalTaskService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// The six endpoints of the document.
+// The six endpoints of the document, and the last of them in bulk.
 type GlobalTaskServiceClient interface {
 	// POST /task.  A repeat creates another task, or is ALREADY_EXISTS with a task_id.
 	// Errors: as taskyard.v1 CreateTask.
@@ -71,6 +72,10 @@ type GlobalTaskServiceClient interface {
 	// end, is dropped and audited.  A repeat is another update, and changes nothing.
 	// Errors: NOT_FOUND; RESOURCE_EXHAUSTED (OVERLOADED: too many updates wait to be applied).
 	PushGlobalTaskUpdate(ctx context.Context, in *PushGlobalTaskUpdateRequest, opts ...grpc.CallOption) (*PushGlobalTaskUpdateResponse, error)
+	// Addition to the document: updates as PushGlobalTaskUpdate takes them, many at a time and each
+	// with its own result.  Of one task they are accepted in the order of the request.
+	// Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE); per item as PushGlobalTaskUpdate.
+	PushGlobalTaskUpdates(ctx context.Context, in *PushGlobalTaskUpdatesRequest, opts ...grpc.CallOption) (*PushGlobalTaskUpdatesResponse, error)
 }
 
 type globalTaskServiceClient struct {
@@ -141,11 +146,21 @@ func (c *globalTaskServiceClient) PushGlobalTaskUpdate(ctx context.Context, in *
 	return out, nil
 }
 
+func (c *globalTaskServiceClient) PushGlobalTaskUpdates(ctx context.Context, in *PushGlobalTaskUpdatesRequest, opts ...grpc.CallOption) (*PushGlobalTaskUpdatesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PushGlobalTaskUpdatesResponse)
+	err := c.cc.Invoke(ctx, GlobalTaskService_PushGlobalTaskUpdates_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // GlobalTaskServiceServer is the server API for GlobalTaskService service.
 // All implementations must embed UnimplementedGlobalTaskServiceServer
 // for forward compatibility.
 //
-// The six endpoints of the document.
+// The six endpoints of the document, and the last of them in bulk.
 type GlobalTaskServiceServer interface {
 	// POST /task.  A repeat creates another task, or is ALREADY_EXISTS with a task_id.
 	// Errors: as taskyard.v1 CreateTask.
@@ -169,6 +184,10 @@ type GlobalTaskServiceServer interface {
 	// end, is dropped and audited.  A repeat is another update, and changes nothing.
 	// Errors: NOT_FOUND; RESOURCE_EXHAUSTED (OVERLOADED: too many updates wait to be applied).
 	PushGlobalTaskUpdate(context.Context, *PushGlobalTaskUpdateRequest) (*PushGlobalTaskUpdateResponse, error)
+	// Addition to the document: updates as PushGlobalTaskUpdate takes them, many at a time and each
+	// with its own result.  Of one task they are accepted in the order of the request.
+	// Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE); per item as PushGlobalTaskUpdate.
+	PushGlobalTaskUpdates(context.Context, *PushGlobalTaskUpdatesRequest) (*PushGlobalTaskUpdatesResponse, error)
 	mustEmbedUnimplementedGlobalTaskServiceServer()
 }
 
@@ -196,6 +215,9 @@ func (UnimplementedGlobalTaskServiceServer) ListGlobalTasks(context.Context, *Li
 }
 func (UnimplementedGlobalTaskServiceServer) PushGlobalTaskUpdate(context.Context, *PushGlobalTaskUpdateRequest) (*PushGlobalTaskUpdateResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PushGlobalTaskUpdate not implemented")
+}
+func (UnimplementedGlobalTaskServiceServer) PushGlobalTaskUpdates(context.Context, *PushGlobalTaskUpdatesRequest) (*PushGlobalTaskUpdatesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PushGlobalTaskUpdates not implemented")
 }
 func (UnimplementedGlobalTaskServiceServer) mustEmbedUnimplementedGlobalTaskServiceServer() {}
 func (UnimplementedGlobalTaskServiceServer) testEmbeddedByValue()                           {}
@@ -326,6 +348,24 @@ func _GlobalTaskService_PushGlobalTaskUpdate_Handler(srv interface{}, ctx contex
 	return interceptor(ctx, in, info, handler)
 }
 
+func _GlobalTaskService_PushGlobalTaskUpdates_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PushGlobalTaskUpdatesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GlobalTaskServiceServer).PushGlobalTaskUpdates(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: GlobalTaskService_PushGlobalTaskUpdates_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GlobalTaskServiceServer).PushGlobalTaskUpdates(ctx, req.(*PushGlobalTaskUpdatesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // GlobalTaskService_ServiceDesc is the grpc.ServiceDesc for GlobalTaskService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -356,6 +396,10 @@ var GlobalTaskService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "PushGlobalTaskUpdate",
 			Handler:    _GlobalTaskService_PushGlobalTaskUpdate_Handler,
+		},
+		{
+			MethodName: "PushGlobalTaskUpdates",
+			Handler:    _GlobalTaskService_PushGlobalTaskUpdates_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -8,10 +8,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from google.protobuf.struct_pb2 import Struct
+from google.rpc.status_pb2 import Status
 
+from taskyard import status as wire
 from taskyard.compat.v1 import global_task_service_pb2 as pb
-from taskyard.errors import FieldInvalid, NotFound, PageTokenInvalid
+from taskyard.errors import BatchTooLarge, FieldInvalid, NotFound, PageTokenInvalid, TaskyardError
 from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
+from taskyard_kit import wellformed
 from taskyard_kit.auth import Kind as PrincipalKind
 from taskyard_kit.auth import current_principal
 from taskyard_taskdb.domain import filter as filters
@@ -22,7 +25,7 @@ from taskyard_taskdb.domain.words import LIVE, Kind, Phase
 from taskyard_taskdb.rpc import access, pages
 from taskyard_taskdb.rpc.actions import ActionHandler
 from taskyard_taskdb.rpc.convert import raw_payload
-from taskyard_taskdb.rpc.create import CreateHandler
+from taskyard_taskdb.rpc.create import CreateHandler, public_error
 from taskyard_taskdb.rpc.response_size import MAX_RESPONSE_BYTES, fitting
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.rpc.validate import MAX_STRUCT_BYTES, check_payload, check_struct, parse_json, validate
@@ -35,6 +38,7 @@ from taskyard_taskdb.storage.report.global_updates import Respec, Update, Update
 
 TENANT_HEADER = "x-tenant"
 DEFAULT_TENANT = "default"
+MAX_UPDATES = 1000
 PENDING, IN_PROGRESS, COMPLETED, FAILED = "pending", "in_progress", "completed", "failed"
 # The phase that each word reports, and the word of each phase.
 _REPORTED = {
@@ -145,13 +149,23 @@ class GlobalTaskHandler:
     async def PushGlobalTaskUpdate(
         self, request: pb.PushGlobalTaskUpdateRequest, context: Any
     ) -> pb.PushGlobalTaskUpdateResponse:
-        key = (_tenant(context), request.task_id)
-        details = request.task_status_data if request.HasField("task_status_data") else None
-        if details is not None:
-            check_struct(details, "task_status_data")
-        report = _report(key, request.status, details)
-        await self._updates.push(Update(key, report, access.caller().id))
+        await self._updates.push(_update(request, _tenant(context)))
         return pb.PushGlobalTaskUpdateResponse()
+
+    async def PushGlobalTaskUpdates(
+        self, request: pb.PushGlobalTaskUpdatesRequest, context: Any
+    ) -> pb.PushGlobalTaskUpdatesResponse:
+        """Store updates; each has its own result."""
+        count = len(request.updates)
+        if not 1 <= count <= MAX_UPDATES:
+            raise BatchTooLarge.of("updates", f"must have 1 to {MAX_UPDATES} items, not {count}")
+        tenant_id = _tenant(context)
+        read = [_read_update(item, tenant_id) for item in request.updates]
+        stored = iter(await self._updates.push_all([item for item in read if isinstance(item, Update)]))
+        outcomes = [next(stored) if isinstance(item, Update) else item for item in read]
+        return pb.PushGlobalTaskUpdatesResponse(
+            results=[wire.to_status(public_error(error)) if error else Status() for error in outcomes]
+        )
 
     async def _set_type(self, spec: task_pb2.TaskSpec, tenant_id: str, task_type: str) -> None:
         """External work of this type. Raises FieldInvalid for a type whose tasks are run by runners."""
@@ -193,6 +207,25 @@ def _payload(data: Struct) -> common_pb2.Payload:
     else:
         check_payload(payload, "task_data")
     return payload
+
+
+def _read_update(request: pb.PushGlobalTaskUpdateRequest, tenant_id: str) -> Update | TaskyardError:
+    """An item of a batch, or what is wrong with it."""
+    try:
+        wellformed.check(request)
+        validate(request)
+        return _update(request, tenant_id)
+    except TaskyardError as error:
+        return error
+
+
+def _update(request: pb.PushGlobalTaskUpdateRequest, tenant_id: str) -> Update:
+    """What is stored of a pushed update. Raises FieldInvalid or TooLarge."""
+    key = (tenant_id, request.task_id)
+    details = request.task_status_data if request.HasField("task_status_data") else None
+    if details is not None:
+        check_struct(details, "task_status_data")
+    return Update(key, _report(key, request.status, details), access.caller().id)
 
 
 def _respec(payload: common_pb2.Payload) -> Respec:

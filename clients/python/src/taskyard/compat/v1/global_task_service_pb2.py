@@ -25,9 +25,10 @@ _sym_db = _symbol_database.Default()
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
+from google.rpc import status_pb2 as google_dot_rpc_dot_status__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,taskyard/compat/v1/global_task_service.proto\x12\x12taskyard.compat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1cgoogle/protobuf/struct.proto\"\xc4\x02\n\nGlobalTask\x12\x17\n\x07task_id\x18\x01 \x01(\tR\x06taskId\x12\x34\n\ttask_data\x18\x02 \x01(\x0b\x32\x17.google.protobuf.StructR\x08taskData\x12\x1b\n\ttask_type\x18\x03 \x01(\tR\x08taskType\x12\x32\n\x15task_update_timestamp\x18\x04 \x01(\rR\x13taskUpdateTimestamp\x12\x32\n\x15task_create_timestamp\x18\x05 \x01(\rR\x13taskCreateTimestamp\x12\x1f\n\x0btask_status\x18\x06 \x01(\tR\ntaskStatus\x12\x41\n\x10task_status_data\x18\x07 \x01(\x0b\x32\x17.google.protobuf.StructR\x0etaskStatusData\"\xcc\x02\n\x17\x43reateGlobalTaskRequest\x12\x34\n\ttask_data\x18\x01 \x01(\x0b\x32\x17.google.protobuf.StructR\x08taskData\x12%\n\ttask_type\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01R\x08taskType\x12Q\n\x0btask_status\x18\x03 \x01(\tB0\xbaH-r+R\x00R\x07pendingR\x0bin_progressR\tcompletedR\x06\x66\x61iledR\ntaskStatus\x12\x41\n\x10task_status_data\x18\x04 \x01(\x0b\x32\x17.google.protobuf.StructR\x0etaskStatusData\x12>\n\x07task_id\x18\x05 \x01(\tB%\xbaH\"r \x18\x80\x02\x32\x11^[A-Za-z0-9._-]*$Z\x01.Z\x02..Z\x01-R\x06taskId\"3\n\x18\x43reateGlobalTaskResponse\x12\x17\n\x07task_id\x18\x01 \x01(\tR\x06taskId\";\n\x14GetGlobalTaskRequest\x12#\n\x07task_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x02R\x06taskId\"\xcf\x02\n\x15GetGlobalTaskResponse\x12\x17\n\x07task_id\x18\x01 \x01(\tR\x06taskId\x12\x34\n\ttask_data\x18\x02 \x01(\x0b\x32\x17.google.protobuf.StructR\x08taskData\x12\x1b\n\ttask_type\x18\x03 \x01(\tR\x08taskType\x12\x32\n\x15task_update_timestamp\x18\x04 \x01(\rR\x13taskUpdateTimestamp\x12\x32\n\x15task_create_timestamp\x18\x05 \x01(\rR\x13taskCreateTimestamp\x12\x1f\n\x0btask_status\x18\x06 \x01(\tR\ntaskStatus\x12\x41\n\x10task_status_data\x18\x07 \x01(\x0b\x32\x17.google.protobuf.StructR\x0etaskStatusData\"\x8a\x02\n\x17UpdateGlobalTaskRequest\x12#\n\x07task_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x02R\x06taskId\x12\x34\n\ttask_data\x18\x02 \x01(\x0b\x32\x17.google.protobuf.StructR\x08taskData\x12Q\n\x0btask_status\x18\x03 \x01(\tB0\xbaH-r+R\x00R\x07pendingR\x0bin_progressR\tcompletedR\x06\x66\x61iledR\ntaskStatus\x12\x41\n\x10task_status_data\x18\x04 \x01(\x0b\x32\x17.google.protobuf.StructR\x0etaskStatusData\"\xd2\x02\n\x18UpdateGlobalTaskResponse\x12\x17\n\x07task_id\x18\x01 \x01(\tR\x06taskId\x12\x34\n\ttask_data\x18\x02 \x01(\x0b\x32\x17.google.protobuf.StructR\x08taskData\x12\x1b\n\ttask_type\x18\x03 \x01(\tR\x08taskType\x12\x32\n\x15task_update_timestamp\x18\x04 \x01(\rR\x13taskUpdateTimestamp\x12\x32\n\x15task_create_timestamp\x18\x05 \x01(\rR\x13taskCreateTimestamp\x12\x1f\n\x0btask_status\x18\x06 \x01(\tR\ntaskStatus\x12\x41\n\x10task_status_data\x18\x07 \x01(\x0b\x32\x17.google.protobuf.StructR\x0etaskStatusData\">\n\x17\x44\x65leteGlobalTaskRequest\x12#\n\x07task_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x02R\x06taskId\"\x1a\n\x18\x44\x65leteGlobalTaskResponse\"\xe1\x01\n\x16ListGlobalTasksRequest\x12%\n\ttask_type\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01R\x08taskType\x12Q\n\x0btask_status\x18\x02 \x01(\tB0\xbaH-r+R\x00R\x07pendingR\x0bin_progressR\tcompletedR\x06\x66\x61iledR\ntaskStatus\x12$\n\tpage_size\x18\x03 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00R\x08pageSize\x12\'\n\npage_token\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"\x90\x01\n\x17ListGlobalTasksResponse\x12\x34\n\x05tasks\x18\x01 \x03(\x0b\x32\x1e.taskyard.compat.v1.GlobalTaskR\x05tasks\x12+\n\x0fnext_page_token\x18\x02 \x01(\tH\x00R\rnextPageToken\x88\x01\x01\x42\x12\n\x10_next_page_token\"\xcd\x01\n\x1bPushGlobalTaskUpdateRequest\x12#\n\x07task_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x02R\x06taskId\x12\x46\n\x06status\x18\x02 \x01(\tB.\xbaH+r)R\x07pendingR\x0bin_progressR\tcompletedR\x06\x66\x61iledR\x06status\x12\x41\n\x10task_status_data\x18\x03 \x01(\x0b\x32\x17.google.protobuf.StructR\x0etaskStatusData\"\x1e\n\x1cPushGlobalTaskUpdateResponse2\xb9\x06\n\x11GlobalTaskService\x12\x7f\n\x10\x43reateGlobalTask\x12+.taskyard.compat.v1.CreateGlobalTaskRequest\x1a,.taskyard.compat.v1.CreateGlobalTaskResponse\"\x10\x82\xd3\xe4\x93\x02\n\"\x05/task:\x01*\x12}\n\rGetGlobalTask\x12(.taskyard.compat.v1.GetGlobalTaskRequest\x1a).taskyard.compat.v1.GetGlobalTaskResponse\"\x17\x82\xd3\xe4\x93\x02\x11\x12\x0f/task/{task_id}\x12\x89\x01\n\x10UpdateGlobalTask\x12+.taskyard.compat.v1.UpdateGlobalTaskRequest\x1a,.taskyard.compat.v1.UpdateGlobalTaskResponse\"\x1a\x82\xd3\xe4\x93\x02\x14\x1a\x0f/task/{task_id}:\x01*\x12\x86\x01\n\x10\x44\x65leteGlobalTask\x12+.taskyard.compat.v1.DeleteGlobalTaskRequest\x1a,.taskyard.compat.v1.DeleteGlobalTaskResponse\"\x17\x82\xd3\xe4\x93\x02\x11*\x0f/task/{task_id}\x12z\n\x0fListGlobalTasks\x12*.taskyard.compat.v1.ListGlobalTasksRequest\x1a+.taskyard.compat.v1.ListGlobalTasksResponse\"\x0e\x82\xd3\xe4\x93\x02\x08\x12\x06/tasks\x12\x92\x01\n\x14PushGlobalTaskUpdate\x12/.taskyard.compat.v1.PushGlobalTaskUpdateRequest\x1a\x30.taskyard.compat.v1.PushGlobalTaskUpdateResponse\"\x17\x82\xd3\xe4\x93\x02\x11\"\x0c/task_update:\x01*BG\n\x16\x64\x65v.taskyard.compat.v1P\x01Z+taskyard.dev/go/taskyard/compat/v1;compatv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,taskyard/compat/v1/global_task_service.proto\x12\x12taskyard.compat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x17google/rpc/status.proto\"\xc4\x02\n\nGlobalTask\x12\x17\n\x07task_id\x18\x01 \x01(\tR\x06taskId\x12\x34\n\ttask_data\x18\x02 \x01(\x0b\x32\x17.google.protobuf.StructR\x08taskData\x12\x1b\n\ttask_type\x18\x03 \x01(\tR\x08taskType\x12\x32\n\x15task_update_timestamp\x18\x04 \x01(\rR\x13taskUpdateTimestamp\x12\x32\n\x15task_create_timestamp\x18\x05 \x01(\rR\x13taskCreateTimestamp\x12\x1f\n\x0btask_status\x18\x06 \x01(\tR\ntaskStatus\x12\x41\n\x10task_status_data\x18\x07 \x01(\x0b\x32\x17.google.protobuf.StructR\x0etaskStatusData\"\xcc\x02\n\x17\x43reateGlobalTaskRequest\x12\x34\n\ttask_data\x18\x01 \x01(\x0b\x32\x17.google.protobuf.StructR\x08taskData\x12%\n\ttask_type\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01R\x08taskType\x12Q\n\x0btask_status\x18\x03 \x01(\tB0\xbaH-r+R\x00R\x07pendingR\x0bin_progressR\tcompletedR\x06\x66\x61iledR\ntaskStatus\x12\x41\n\x10task_status_data\x18\x04 \x01(\x0b\x32\x17.google.protobuf.StructR\x0etaskStatusData\x12>\n\x07task_id\x18\x05 \x01(\tB%\xbaH\"r \x18\x80\x02\x32\x11^[A-Za-z0-9._-]*$Z\x01.Z\x02..Z\x01-R\x06taskId\"3\n\x18\x43reateGlobalTaskResponse\x12\x17\n\x07task_id\x18\x01 \x01(\tR\x06taskId\";\n\x14GetGlobalTaskRequest\x12#\n\x07task_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x02R\x06taskId\"\xcf\x02\n\x15GetGlobalTaskResponse\x12\x17\n\x07task_id\x18\x01 \x01(\tR\x06taskId\x12\x34\n\ttask_data\x18\x02 \x01(\x0b\x32\x17.google.protobuf.StructR\x08taskData\x12\x1b\n\ttask_type\x18\x03 \x01(\tR\x08taskType\x12\x32\n\x15task_update_timestamp\x18\x04 \x01(\rR\x13taskUpdateTimestamp\x12\x32\n\x15task_create_timestamp\x18\x05 \x01(\rR\x13taskCreateTimestamp\x12\x1f\n\x0btask_status\x18\x06 \x01(\tR\ntaskStatus\x12\x41\n\x10task_status_data\x18\x07 \x01(\x0b\x32\x17.google.protobuf.StructR\x0etaskStatusData\"\x8a\x02\n\x17UpdateGlobalTaskRequest\x12#\n\x07task_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x02R\x06taskId\x12\x34\n\ttask_data\x18\x02 \x01(\x0b\x32\x17.google.protobuf.StructR\x08taskData\x12Q\n\x0btask_status\x18\x03 \x01(\tB0\xbaH-r+R\x00R\x07pendingR\x0bin_progressR\tcompletedR\x06\x66\x61iledR\ntaskStatus\x12\x41\n\x10task_status_data\x18\x04 \x01(\x0b\x32\x17.google.protobuf.StructR\x0etaskStatusData\"\xd2\x02\n\x18UpdateGlobalTaskResponse\x12\x17\n\x07task_id\x18\x01 \x01(\tR\x06taskId\x12\x34\n\ttask_data\x18\x02 \x01(\x0b\x32\x17.google.protobuf.StructR\x08taskData\x12\x1b\n\ttask_type\x18\x03 \x01(\tR\x08taskType\x12\x32\n\x15task_update_timestamp\x18\x04 \x01(\rR\x13taskUpdateTimestamp\x12\x32\n\x15task_create_timestamp\x18\x05 \x01(\rR\x13taskCreateTimestamp\x12\x1f\n\x0btask_status\x18\x06 \x01(\tR\ntaskStatus\x12\x41\n\x10task_status_data\x18\x07 \x01(\x0b\x32\x17.google.protobuf.StructR\x0etaskStatusData\">\n\x17\x44\x65leteGlobalTaskRequest\x12#\n\x07task_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x02R\x06taskId\"\x1a\n\x18\x44\x65leteGlobalTaskResponse\"\xe1\x01\n\x16ListGlobalTasksRequest\x12%\n\ttask_type\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01R\x08taskType\x12Q\n\x0btask_status\x18\x02 \x01(\tB0\xbaH-r+R\x00R\x07pendingR\x0bin_progressR\tcompletedR\x06\x66\x61iledR\ntaskStatus\x12$\n\tpage_size\x18\x03 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00R\x08pageSize\x12\'\n\npage_token\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"\x90\x01\n\x17ListGlobalTasksResponse\x12\x34\n\x05tasks\x18\x01 \x03(\x0b\x32\x1e.taskyard.compat.v1.GlobalTaskR\x05tasks\x12+\n\x0fnext_page_token\x18\x02 \x01(\tH\x00R\rnextPageToken\x88\x01\x01\x42\x12\n\x10_next_page_token\"\xcd\x01\n\x1bPushGlobalTaskUpdateRequest\x12#\n\x07task_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x02R\x06taskId\x12\x46\n\x06status\x18\x02 \x01(\tB.\xbaH+r)R\x07pendingR\x0bin_progressR\tcompletedR\x06\x66\x61iledR\x06status\x12\x41\n\x10task_status_data\x18\x03 \x01(\x0b\x32\x17.google.protobuf.StructR\x0etaskStatusData\"\x1e\n\x1cPushGlobalTaskUpdateResponse\"v\n\x1cPushGlobalTaskUpdatesRequest\x12V\n\x07updates\x18\x01 \x03(\x0b\x32/.taskyard.compat.v1.PushGlobalTaskUpdateRequestB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\xe8\x07R\x07updates\"M\n\x1dPushGlobalTaskUpdatesResponse\x12,\n\x07results\x18\x01 \x03(\x0b\x32\x12.google.rpc.StatusR\x07results2\xb7\x07\n\x11GlobalTaskService\x12\x7f\n\x10\x43reateGlobalTask\x12+.taskyard.compat.v1.CreateGlobalTaskRequest\x1a,.taskyard.compat.v1.CreateGlobalTaskResponse\"\x10\x82\xd3\xe4\x93\x02\n\"\x05/task:\x01*\x12}\n\rGetGlobalTask\x12(.taskyard.compat.v1.GetGlobalTaskRequest\x1a).taskyard.compat.v1.GetGlobalTaskResponse\"\x17\x82\xd3\xe4\x93\x02\x11\x12\x0f/task/{task_id}\x12\x89\x01\n\x10UpdateGlobalTask\x12+.taskyard.compat.v1.UpdateGlobalTaskRequest\x1a,.taskyard.compat.v1.UpdateGlobalTaskResponse\"\x1a\x82\xd3\xe4\x93\x02\x14\x1a\x0f/task/{task_id}:\x01*\x12\x86\x01\n\x10\x44\x65leteGlobalTask\x12+.taskyard.compat.v1.DeleteGlobalTaskRequest\x1a,.taskyard.compat.v1.DeleteGlobalTaskResponse\"\x17\x82\xd3\xe4\x93\x02\x11*\x0f/task/{task_id}\x12z\n\x0fListGlobalTasks\x12*.taskyard.compat.v1.ListGlobalTasksRequest\x1a+.taskyard.compat.v1.ListGlobalTasksResponse\"\x0e\x82\xd3\xe4\x93\x02\x08\x12\x06/tasks\x12\x92\x01\n\x14PushGlobalTaskUpdate\x12/.taskyard.compat.v1.PushGlobalTaskUpdateRequest\x1a\x30.taskyard.compat.v1.PushGlobalTaskUpdateResponse\"\x17\x82\xd3\xe4\x93\x02\x11\"\x0c/task_update:\x01*\x12|\n\x15PushGlobalTaskUpdates\x12\x30.taskyard.compat.v1.PushGlobalTaskUpdatesRequest\x1a\x31.taskyard.compat.v1.PushGlobalTaskUpdatesResponseBG\n\x16\x64\x65v.taskyard.compat.v1P\x01Z+taskyard.dev/go/taskyard/compat/v1;compatv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -61,6 +62,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PUSHGLOBALTASKUPDATEREQUEST'].fields_by_name['task_id']._serialized_options = b'\272H\007r\005\020\001\030\200\002'
   _globals['_PUSHGLOBALTASKUPDATEREQUEST'].fields_by_name['status']._loaded_options = None
   _globals['_PUSHGLOBALTASKUPDATEREQUEST'].fields_by_name['status']._serialized_options = b'\272H+r)R\007pendingR\013in_progressR\tcompletedR\006failed'
+  _globals['_PUSHGLOBALTASKUPDATESREQUEST'].fields_by_name['updates']._loaded_options = None
+  _globals['_PUSHGLOBALTASKUPDATESREQUEST'].fields_by_name['updates']._serialized_options = b'\272H\010\222\001\005\010\001\020\350\007'
   _globals['_GLOBALTASKSERVICE'].methods_by_name['CreateGlobalTask']._loaded_options = None
   _globals['_GLOBALTASKSERVICE'].methods_by_name['CreateGlobalTask']._serialized_options = b'\202\323\344\223\002\n\"\005/task:\001*'
   _globals['_GLOBALTASKSERVICE'].methods_by_name['GetGlobalTask']._loaded_options = None
@@ -73,32 +76,36 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GLOBALTASKSERVICE'].methods_by_name['ListGlobalTasks']._serialized_options = b'\202\323\344\223\002\010\022\006/tasks'
   _globals['_GLOBALTASKSERVICE'].methods_by_name['PushGlobalTaskUpdate']._loaded_options = None
   _globals['_GLOBALTASKSERVICE'].methods_by_name['PushGlobalTaskUpdate']._serialized_options = b'\202\323\344\223\002\021\"\014/task_update:\001*'
-  _globals['_GLOBALTASK']._serialized_start=158
-  _globals['_GLOBALTASK']._serialized_end=482
-  _globals['_CREATEGLOBALTASKREQUEST']._serialized_start=485
-  _globals['_CREATEGLOBALTASKREQUEST']._serialized_end=817
-  _globals['_CREATEGLOBALTASKRESPONSE']._serialized_start=819
-  _globals['_CREATEGLOBALTASKRESPONSE']._serialized_end=870
-  _globals['_GETGLOBALTASKREQUEST']._serialized_start=872
-  _globals['_GETGLOBALTASKREQUEST']._serialized_end=931
-  _globals['_GETGLOBALTASKRESPONSE']._serialized_start=934
-  _globals['_GETGLOBALTASKRESPONSE']._serialized_end=1269
-  _globals['_UPDATEGLOBALTASKREQUEST']._serialized_start=1272
-  _globals['_UPDATEGLOBALTASKREQUEST']._serialized_end=1538
-  _globals['_UPDATEGLOBALTASKRESPONSE']._serialized_start=1541
-  _globals['_UPDATEGLOBALTASKRESPONSE']._serialized_end=1879
-  _globals['_DELETEGLOBALTASKREQUEST']._serialized_start=1881
-  _globals['_DELETEGLOBALTASKREQUEST']._serialized_end=1943
-  _globals['_DELETEGLOBALTASKRESPONSE']._serialized_start=1945
-  _globals['_DELETEGLOBALTASKRESPONSE']._serialized_end=1971
-  _globals['_LISTGLOBALTASKSREQUEST']._serialized_start=1974
-  _globals['_LISTGLOBALTASKSREQUEST']._serialized_end=2199
-  _globals['_LISTGLOBALTASKSRESPONSE']._serialized_start=2202
-  _globals['_LISTGLOBALTASKSRESPONSE']._serialized_end=2346
-  _globals['_PUSHGLOBALTASKUPDATEREQUEST']._serialized_start=2349
-  _globals['_PUSHGLOBALTASKUPDATEREQUEST']._serialized_end=2554
-  _globals['_PUSHGLOBALTASKUPDATERESPONSE']._serialized_start=2556
-  _globals['_PUSHGLOBALTASKUPDATERESPONSE']._serialized_end=2586
-  _globals['_GLOBALTASKSERVICE']._serialized_start=2589
-  _globals['_GLOBALTASKSERVICE']._serialized_end=3414
+  _globals['_GLOBALTASK']._serialized_start=183
+  _globals['_GLOBALTASK']._serialized_end=507
+  _globals['_CREATEGLOBALTASKREQUEST']._serialized_start=510
+  _globals['_CREATEGLOBALTASKREQUEST']._serialized_end=842
+  _globals['_CREATEGLOBALTASKRESPONSE']._serialized_start=844
+  _globals['_CREATEGLOBALTASKRESPONSE']._serialized_end=895
+  _globals['_GETGLOBALTASKREQUEST']._serialized_start=897
+  _globals['_GETGLOBALTASKREQUEST']._serialized_end=956
+  _globals['_GETGLOBALTASKRESPONSE']._serialized_start=959
+  _globals['_GETGLOBALTASKRESPONSE']._serialized_end=1294
+  _globals['_UPDATEGLOBALTASKREQUEST']._serialized_start=1297
+  _globals['_UPDATEGLOBALTASKREQUEST']._serialized_end=1563
+  _globals['_UPDATEGLOBALTASKRESPONSE']._serialized_start=1566
+  _globals['_UPDATEGLOBALTASKRESPONSE']._serialized_end=1904
+  _globals['_DELETEGLOBALTASKREQUEST']._serialized_start=1906
+  _globals['_DELETEGLOBALTASKREQUEST']._serialized_end=1968
+  _globals['_DELETEGLOBALTASKRESPONSE']._serialized_start=1970
+  _globals['_DELETEGLOBALTASKRESPONSE']._serialized_end=1996
+  _globals['_LISTGLOBALTASKSREQUEST']._serialized_start=1999
+  _globals['_LISTGLOBALTASKSREQUEST']._serialized_end=2224
+  _globals['_LISTGLOBALTASKSRESPONSE']._serialized_start=2227
+  _globals['_LISTGLOBALTASKSRESPONSE']._serialized_end=2371
+  _globals['_PUSHGLOBALTASKUPDATEREQUEST']._serialized_start=2374
+  _globals['_PUSHGLOBALTASKUPDATEREQUEST']._serialized_end=2579
+  _globals['_PUSHGLOBALTASKUPDATERESPONSE']._serialized_start=2581
+  _globals['_PUSHGLOBALTASKUPDATERESPONSE']._serialized_end=2611
+  _globals['_PUSHGLOBALTASKUPDATESREQUEST']._serialized_start=2613
+  _globals['_PUSHGLOBALTASKUPDATESREQUEST']._serialized_end=2731
+  _globals['_PUSHGLOBALTASKUPDATESRESPONSE']._serialized_start=2733
+  _globals['_PUSHGLOBALTASKUPDATESRESPONSE']._serialized_end=2810
+  _globals['_GLOBALTASKSERVICE']._serialized_start=2813
+  _globals['_GLOBALTASKSERVICE']._serialized_end=3764
 # @@protoc_insertion_point(module_scope)

@@ -23,6 +23,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf.internal import containers as _containers
+from google.rpc import status_pb2 as _status_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -459,3 +460,51 @@ class PushGlobalTaskUpdateResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PushGlobalTaskUpdateResponse: _TypeAlias = PushGlobalTaskUpdateResponse  # noqa: Y015
+
+@_typing.final
+class PushGlobalTaskUpdatesRequest(_message.Message):
+    """Request of PushGlobalTaskUpdates."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UPDATES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def updates(self) -> _containers.RepeatedCompositeFieldContainer[Global___PushGlobalTaskUpdateRequest]:
+        """Updates; each is validated on its own."""
+
+    def __init__(
+        self,
+        *,
+        updates: _abc.Iterable[Global___PushGlobalTaskUpdateRequest] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["updates", b"updates"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PushGlobalTaskUpdatesRequest: _TypeAlias = PushGlobalTaskUpdatesRequest  # noqa: Y015
+
+@_typing.final
+class PushGlobalTaskUpdatesResponse(_message.Message):
+    """Response of PushGlobalTaskUpdates."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESULTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def results(self) -> _containers.RepeatedCompositeFieldContainer[_status_pb2.Status]:
+        """One per update, same order; code 0 = stored."""
+
+    def __init__(
+        self,
+        *,
+        results: _abc.Iterable[_status_pb2.Status] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["results", b"results"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PushGlobalTaskUpdatesResponse: _TypeAlias = PushGlobalTaskUpdatesResponse  # noqa: Y015

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class GlobalTaskServiceStub:
-    """The six endpoints of the document.
+    """The six endpoints of the document, and the last of them in bulk.
     """
 
     def __init__(self, channel):
@@ -65,10 +65,15 @@ class GlobalTaskServiceStub:
                 request_serializer=taskyard_dot_compat_dot_v1_dot_global__task__service__pb2.PushGlobalTaskUpdateRequest.SerializeToString,
                 response_deserializer=taskyard_dot_compat_dot_v1_dot_global__task__service__pb2.PushGlobalTaskUpdateResponse.FromString,
                 _registered_method=True)
+        self.PushGlobalTaskUpdates = channel.unary_unary(
+                '/taskyard.compat.v1.GlobalTaskService/PushGlobalTaskUpdates',
+                request_serializer=taskyard_dot_compat_dot_v1_dot_global__task__service__pb2.PushGlobalTaskUpdatesRequest.SerializeToString,
+                response_deserializer=taskyard_dot_compat_dot_v1_dot_global__task__service__pb2.PushGlobalTaskUpdatesResponse.FromString,
+                _registered_method=True)
 
 
 class GlobalTaskServiceServicer:
-    """The six endpoints of the document.
+    """The six endpoints of the document, and the last of them in bulk.
     """
 
     def CreateGlobalTask(self, request, context):
@@ -123,6 +128,15 @@ class GlobalTaskServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PushGlobalTaskUpdates(self, request, context):
+        """Addition to the document: updates as PushGlobalTaskUpdate takes them, many at a time and each
+        with its own result.  Of one task they are accepted in the order of the request.
+        Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE); per item as PushGlobalTaskUpdate.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_GlobalTaskServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -156,6 +170,11 @@ def add_GlobalTaskServiceServicer_to_server(servicer, server):
                     request_deserializer=taskyard_dot_compat_dot_v1_dot_global__task__service__pb2.PushGlobalTaskUpdateRequest.FromString,
                     response_serializer=taskyard_dot_compat_dot_v1_dot_global__task__service__pb2.PushGlobalTaskUpdateResponse.SerializeToString,
             ),
+            'PushGlobalTaskUpdates': grpc.unary_unary_rpc_method_handler(
+                    servicer.PushGlobalTaskUpdates,
+                    request_deserializer=taskyard_dot_compat_dot_v1_dot_global__task__service__pb2.PushGlobalTaskUpdatesRequest.FromString,
+                    response_serializer=taskyard_dot_compat_dot_v1_dot_global__task__service__pb2.PushGlobalTaskUpdatesResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'taskyard.compat.v1.GlobalTaskService', rpc_method_handlers)
@@ -165,7 +184,7 @@ def add_GlobalTaskServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class GlobalTaskService:
-    """The six endpoints of the document.
+    """The six endpoints of the document, and the last of them in bulk.
     """
 
     @staticmethod
@@ -320,6 +339,33 @@ class GlobalTaskService:
             '/taskyard.compat.v1.GlobalTaskService/PushGlobalTaskUpdate',
             taskyard_dot_compat_dot_v1_dot_global__task__service__pb2.PushGlobalTaskUpdateRequest.SerializeToString,
             taskyard_dot_compat_dot_v1_dot_global__task__service__pb2.PushGlobalTaskUpdateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PushGlobalTaskUpdates(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/taskyard.compat.v1.GlobalTaskService/PushGlobalTaskUpdates',
+            taskyard_dot_compat_dot_v1_dot_global__task__service__pb2.PushGlobalTaskUpdatesRequest.SerializeToString,
+            taskyard_dot_compat_dot_v1_dot_global__task__service__pb2.PushGlobalTaskUpdatesResponse.FromString,
             options,
             channel_credentials,
             insecure,

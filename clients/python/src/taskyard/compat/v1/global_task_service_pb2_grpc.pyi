@@ -42,7 +42,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class GlobalTaskServiceStub:
-    """The six endpoints of the document."""
+    """The six endpoints of the document, and the last of them in bulk."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -76,10 +76,15 @@ class GlobalTaskServiceStub:
     end, is dropped and audited.  A repeat is another update, and changes nothing.
     Errors: NOT_FOUND; RESOURCE_EXHAUSTED (OVERLOADED: too many updates wait to be applied).
     """
+    PushGlobalTaskUpdates: _grpc.UnaryUnaryMultiCallable[_global_task_service_pb2.PushGlobalTaskUpdatesRequest, _global_task_service_pb2.PushGlobalTaskUpdatesResponse]
+    """Addition to the document: updates as PushGlobalTaskUpdate takes them, many at a time and each
+    with its own result.  Of one task they are accepted in the order of the request.
+    Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE); per item as PushGlobalTaskUpdate.
+    """
 
 @_typing.type_check_only
 class GlobalTaskServiceAsyncStub(GlobalTaskServiceStub):
-    """The six endpoints of the document."""
+    """The six endpoints of the document, and the last of them in bulk."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateGlobalTask: _aio.UnaryUnaryMultiCallable[_global_task_service_pb2.CreateGlobalTaskRequest, _global_task_service_pb2.CreateGlobalTaskResponse]  # type: ignore[assignment]
@@ -110,9 +115,14 @@ class GlobalTaskServiceAsyncStub(GlobalTaskServiceStub):
     end, is dropped and audited.  A repeat is another update, and changes nothing.
     Errors: NOT_FOUND; RESOURCE_EXHAUSTED (OVERLOADED: too many updates wait to be applied).
     """
+    PushGlobalTaskUpdates: _aio.UnaryUnaryMultiCallable[_global_task_service_pb2.PushGlobalTaskUpdatesRequest, _global_task_service_pb2.PushGlobalTaskUpdatesResponse]  # type: ignore[assignment]
+    """Addition to the document: updates as PushGlobalTaskUpdate takes them, many at a time and each
+    with its own result.  Of one task they are accepted in the order of the request.
+    Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE); per item as PushGlobalTaskUpdate.
+    """
 
 class GlobalTaskServiceServicer:
-    """The six endpoints of the document."""
+    """The six endpoints of the document, and the last of them in bulk."""
 
     def CreateGlobalTask(
         self,
@@ -170,6 +180,16 @@ class GlobalTaskServiceServicer:
         which updates were accepted.  An update that is no transition by then, such as any after the
         end, is dropped and audited.  A repeat is another update, and changes nothing.
         Errors: NOT_FOUND; RESOURCE_EXHAUSTED (OVERLOADED: too many updates wait to be applied).
+        """
+
+    def PushGlobalTaskUpdates(
+        self,
+        request: _global_task_service_pb2.PushGlobalTaskUpdatesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_global_task_service_pb2.PushGlobalTaskUpdatesResponse, _abc.Awaitable[_global_task_service_pb2.PushGlobalTaskUpdatesResponse]]:
+        """Addition to the document: updates as PushGlobalTaskUpdate takes them, many at a time and each
+        with its own result.  Of one task they are accepted in the order of the request.
+        Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE); per item as PushGlobalTaskUpdate.
         """
 
 def add_GlobalTaskServiceServicer_to_server(servicer: GlobalTaskServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

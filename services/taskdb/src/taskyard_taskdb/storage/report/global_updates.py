@@ -73,10 +73,17 @@ class UpdateWriter(ReportInbox):
 
     async def push(self, update: Update) -> None:
         """Store an update durably. Raises NotFound, or Overloaded while too many wait."""
+        (error,) = await self.push_all([update])
+        if error is not None:
+            raise error
+
+    async def push_all(self, updates: Sequence[Update]) -> list[Exception | None]:
+        """Store updates durably, those of one task in this order; None, or what `push` raises, for each."""
         if self.backlog >= MAX_BACKLOG:
             limit = f"{MAX_BACKLOG} updates that wait to be applied"
-            raise Overloaded("the server", limit, retry_after=timedelta(seconds=1))
-        await self._accepts.submit(update)
+            return [Overloaded("the server", limit, retry_after=timedelta(seconds=1))] * len(updates)
+        results = await self._accepts.submit_all(updates)
+        return [result if isinstance(result, Exception) else None for result in results]
 
     async def change(self, key: Key, report: bytes | None, actor: Actor, respec: Respec | None) -> TaskRecord:
         """Replace input and status at once, behind what is stored; the task as it is then.
