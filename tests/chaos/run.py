@@ -6,9 +6,11 @@ import asyncio
 import math
 import os
 import random
+import shutil
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tests.chaos import faults
 from tests.chaos.checker import TERMINAL, Recorded, Trouble, check
@@ -159,7 +161,18 @@ class ChaosRun:
         for name in [name for name in final.tasks if any(name in violation for violation in violations)]:
             self.history.add("violated", task=name, stored=repr(final.tasks[name]))
         self.history.close()
+        if violations:
+            self._keep_evidence()
         return self._outcome(violations, final)
+
+    def _keep_evidence(self) -> None:
+        """Copies the history and the logs of a failed run to where they outlive its topology."""
+        folder = self._topology.folder
+        kept = Path(f"{folder}-kept")
+        kept.mkdir()
+        for path in (self.history.path, self.history.effects_path, *folder.glob("*.log")):
+            shutil.copy(path, kept)
+        print(f"history and logs are in {kept}", flush=True)
 
     def _troubles(self) -> list[Trouble]:
         """When which runner may lose a lease without a defect."""
