@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import random
 import shutil
 from collections import Counter, defaultdict
@@ -24,10 +23,10 @@ from tests.chaos.topology import LEASE_SECONDS, Topology
 HEAL_SECONDS = 120.0
 # A lease may end this long after the fault that took its renewal away.
 AFTER = 4 * LEASE_SECONDS + 10
-# An event loop that was held up for this long had no processor, and so had the runners; nor have they on a
-# machine where many more wait for one. Leases and recovery are timed, and not judged then.
+# An event loop that was held up for this long had no processor, and so had the runners; nor have they when
+# this process waits for one for more than half of the time. Leases and recovery are not judged then.
 STARVED_SECONDS = 0.7
-STARVED_LOAD = 4.0 * (os.cpu_count() or 1)
+WAITED_SHARE = 0.5
 
 
 @dataclass
@@ -43,6 +42,11 @@ class Outcome:
     rejected_reports: int = 0
     starved: float = 0.0
     recovery: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+
+
+def seconds_waited() -> float:
+    """How long this process was ready to run and had no processor. Load averages count idle work as well."""
+    return int(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
 
 
 class ChaosRun:
@@ -66,11 +70,16 @@ class ChaosRun:
         await self.load.start(users)
 
     async def _watch_starvation(self) -> None:
+        since, waited = now(), seconds_waited()
         while True:
             before = now()
             await asyncio.sleep(0.1)
-            if now() - before > STARVED_SECONDS or os.getloadavg()[0] > STARVED_LOAD:
+            if now() - before > STARVED_SECONDS:
                 self._note_starved(before)
+            if now() - since > 1.0:
+                if seconds_waited() - waited > WAITED_SHARE * (now() - since):
+                    self._note_starved(since)
+                since, waited = now(), seconds_waited()
 
     def _note_starved(self, since: float) -> None:
         """Adds an interval, or makes the last one longer."""

@@ -190,13 +190,13 @@ async def until_waiting(taskdb: RunningTaskDb, locktypes: tuple[str, ...]) -> No
     sql = "SELECT FROM pg_locks WHERE NOT granted AND locktype = ANY (%s)"
     async with asyncio.timeout(30):
         while not await taskdb.rows(sql, list(locktypes)):
-            await asyncio.sleep(0.005)
+            pass
 
 
 async def test_a_task_claimed_while_its_queue_row_is_looked_for_stays_out_of_the_queue(
     taskdb: RunningTaskDb, yard: Yard
 ) -> None:
-    """The repair finds no queue row; then the task is released, and claimed by a claim that is not committed."""
+    """The repair finds no queue row; then the task is released, and a claim that is not committed has it."""
     (name,) = await yard.create()
     runner, _ = await yard.hello()
     (assignment,) = (await yard.claim(runner)).assignments
@@ -217,9 +217,7 @@ async def test_a_task_claimed_while_its_queue_row_is_looked_for_stays_out_of_the
             "lock_leases": lambda: yard.report(runner, released(assignment)),
             "lock_tasks": begin_claim,
         }
-        await taskdb.pool.run(
-            lambda tx: repairs.enqueue(InterleavedTx(tx, before), [parse_task_name(name)])
-        )
+        await taskdb.pool.run(lambda tx: repairs.enqueue(InterleavedTx(tx, before), [parse_task_name(name)]))
         await asyncio.gather(*claims)
     assert not before
     assert_invariants(taskdb.url)
