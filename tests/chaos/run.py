@@ -18,6 +18,7 @@ from tests.chaos.final_state import FinalState, read_database, read_final_state
 from tests.chaos.history import History, now
 from tests.chaos.load import CANARY_SECONDS, Canary, Load
 from tests.chaos.topology import LEASE_SECONDS, Topology
+from tests.harness.processor import seconds_waited
 
 # Everything ends within this time after healing; a busy machine needs more than an idle one.
 HEAL_SECONDS = 120.0
@@ -42,11 +43,6 @@ class Outcome:
     rejected_reports: int = 0
     starved: float = 0.0
     recovery: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
-
-
-def seconds_waited() -> float:
-    """How long this process was ready to run and had no processor. Load averages count idle work as well."""
-    return int(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
 
 
 class ChaosRun:
