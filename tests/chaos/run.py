@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import random
+import shutil
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tests.chaos import faults
 from tests.chaos.checker import TERMINAL, Recorded, Trouble, check
@@ -17,15 +18,16 @@ from tests.chaos.final_state import FinalState, read_database, read_final_state
 from tests.chaos.history import History, now
 from tests.chaos.load import CANARY_SECONDS, Canary, Load
 from tests.chaos.topology import LEASE_SECONDS, Topology
+from tests.harness.processor import seconds_waited
 
 # Everything ends within this time after healing; a busy machine needs more than an idle one.
 HEAL_SECONDS = 120.0
 # A lease may end this long after the fault that took its renewal away.
 AFTER = 4 * LEASE_SECONDS + 10
-# An event loop that was held up for this long had no processor, and so had the runners; nor have they on a
-# machine where many more wait for one. Leases and recovery are timed, and not judged then.
+# An event loop that was held up for this long had no processor, and so had the runners; nor have they when
+# this process waits for one for more than half of the time. Leases and recovery are not judged then.
 STARVED_SECONDS = 0.7
-STARVED_LOAD = 4.0 * (os.cpu_count() or 1)
+WAITED_SHARE = 0.5
 
 
 @dataclass
@@ -64,11 +66,16 @@ class ChaosRun:
         await self.load.start(users)
 
     async def _watch_starvation(self) -> None:
+        since, waited = now(), seconds_waited()
         while True:
             before = now()
             await asyncio.sleep(0.1)
-            if now() - before > STARVED_SECONDS or os.getloadavg()[0] > STARVED_LOAD:
+            if now() - before > STARVED_SECONDS:
                 self._note_starved(before)
+            if now() - since > 1.0:
+                if seconds_waited() - waited > WAITED_SHARE * (now() - since):
+                    self._note_starved(since)
+                since, waited = now(), seconds_waited()
 
     def _note_starved(self, since: float) -> None:
         """Adds an interval, or makes the last one longer."""
@@ -159,7 +166,18 @@ class ChaosRun:
         for name in [name for name in final.tasks if any(name in violation for violation in violations)]:
             self.history.add("violated", task=name, stored=repr(final.tasks[name]))
         self.history.close()
+        if violations:
+            self._keep_evidence()
         return self._outcome(violations, final)
+
+    def _keep_evidence(self) -> None:
+        """Copies the history and the logs of a failed run to where they outlive its topology."""
+        folder = self._topology.folder
+        kept = Path(f"{folder}-kept")
+        kept.mkdir()
+        for path in (self.history.path, self.history.effects_path, *folder.glob("*.log")):
+            shutil.copy(path, kept)
+        print(f"history and logs are in {kept}", flush=True)
 
     def _troubles(self) -> list[Trouble]:
         """When which runner may lose a lease without a defect."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import shutil
 import sys
 import time
-from pathlib import Path
 
 from tests.chaos import topology
 from tests.chaos.run import ChaosRun, Outcome, recovery_table
@@ -20,20 +18,9 @@ async def soak(name: str, seed: int, minutes: float, users: int) -> Outcome:
         run = ChaosRun(made, seed)
         await run.start(users)
         await run.inject_random(minutes * 60)
-        outcome = await run.finish()
-        if outcome.violations:
-            _keep(made, run)
-        return outcome
+        return await run.finish()
     finally:
         await made.close()
-
-
-def _keep(made: topology.Topology, run: ChaosRun) -> None:
-    kept = Path(f"{made.folder}-kept")
-    kept.mkdir()
-    for path in (run.history.path, run.history.effects_path, *made.folder.glob("*.log")):
-        shutil.copy(path, kept)
-    print(f"history and logs are in {kept}", flush=True)
 
 
 def report(name: str, seed: int, seconds: float, outcome: Outcome) -> None:

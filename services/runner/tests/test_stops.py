@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import time
 from pathlib import Path
 
@@ -156,6 +158,25 @@ async def test_abort_kills_at_once_and_reports_nothing(peer: SchedulerPeer, runn
     await peer.until(dropped)
     assert [r.WhichOneof("report") for r in peer.reports[task.key]] == ["started"]
     assert peer.session.heartbeats[-1].held_count == 0
+
+
+async def test_output_of_an_aborted_run_is_shipped_to_its_end(
+    peer: SchedulerPeer, runner: RunnerProcess, tmp_path: Path
+) -> None:
+    go, written, count = tmp_path / "go", tmp_path / "written", 20_000
+    os.mkfifo(written)
+    body = f"echo 0; until [ -e {go} ]; do sleep 0.02; done; seq -w {count} | sed 's/$/{'x' * 80}/'"
+    task = peer.assign(shell(f"{body}; echo all > {written}; sleep 1000"))
+    await peer.line(task, "0")
+    agent = psutil.Process(runner.agent_pid)
+    agent.suspend()
+    go.touch()
+    assert await asyncio.to_thread(written.read_text) == "all\n"
+    peer.send_verdict(task, LEASE_ACTION_ABORT)
+    agent.resume()
+    lines = await peer.lines(task, count + 1)
+    assert [int(line.message.rstrip("x")) for line in lines] == list(range(count + 1))
+    assert [r.WhichOneof("report") for r in peer.reports[task.key]] == ["started"]
 
 
 async def test_a_rejected_start_aborts_the_run(peer: SchedulerPeer, runner: RunnerProcess) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from random import Random
 from typing import Any
 
+import psycopg
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
@@ -16,11 +18,16 @@ from services.taskdb.tests.doctoring import run_doctor
 from services.taskdb.tests.yard import Assignment, Runner, Yard, failed, released, started, succeeded
 from taskyard.errors import PhaseConflict, TaskTerminal
 from taskyard.v1 import task_service_pb2
+from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType
+from taskyard_taskdb.storage.change_log.append import LOG_LOCK
 from taskyard_taskdb.storage.doctor import checks as doctor_checks
+from taskyard_taskdb.storage.doctor import repairs
 from taskyard_taskdb.storage.doctor.checks import Check
 from taskyard_taskdb.storage.doctor.repairs import RepairContext, RepairNotPossible
+from taskyard_taskdb.storage.pool import Params, Row, Tx
+from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.transition.task_rows import Key
 from taskyard_taskdb.sweep.lease_expiry import ExpirySweep, LeasePages
 from taskyard_taskdb.sweep.small_sweeps import QuarantineSweep, SlotSweep
@@ -161,3 +168,57 @@ async def test_repairs_do_not_change_healthy_tasks(taskdb: RunningTaskDb, yard: 
     assert [await taskdb.rows(f"SELECT * FROM {table} ORDER BY 1, 2, 3") for table in tables] == before
     assert (await run_doctor(admin)).healthy
     assert_invariants(taskdb.url)
+
+
+class InterleavedTx(Tx):
+    """A transaction that lets something else happen before its first statement of a given name."""
+
+    __slots__ = ("_before",)
+
+    def __init__(self, tx: Tx, before: dict[str, Callable[[], Awaitable[object]]]) -> None:
+        super().__init__(tx.connection)
+        self._before = before
+
+    async def fetch(self, sql: str, params: Params = None, *, prepare: bool = True) -> list[Row]:
+        for name in [name for name in self._before if statement(name) == sql]:
+            await self._before.pop(name)()
+        return await super().fetch(sql, params, prepare=prepare)
+
+
+async def until_waiting(taskdb: RunningTaskDb, locktypes: tuple[str, ...]) -> None:
+    """Returns once somebody waits for a lock of these kinds."""
+    sql = "SELECT FROM pg_locks WHERE NOT granted AND locktype = ANY (%s)"
+    async with asyncio.timeout(30):
+        while not await taskdb.rows(sql, list(locktypes)):
+            pass
+
+
+async def test_a_task_claimed_while_its_queue_row_is_looked_for_stays_out_of_the_queue(
+    taskdb: RunningTaskDb, yard: Yard
+) -> None:
+    """The repair finds no queue row; then the task is released, and a claim that is not committed has it."""
+    (name,) = await yard.create()
+    runner, _ = await yard.hello()
+    (assignment,) = (await yard.claim(runner)).assignments
+    claims: list[asyncio.Task[Any]] = []
+    async with await psycopg.AsyncConnection.connect(taskdb.url, autocommit=True) as other:
+
+        async def begin_claim() -> None:
+            await other.execute("SELECT pg_advisory_lock(%s)", (LOG_LOCK,))
+            claims.append(asyncio.create_task(yard.claim(runner)))
+            await until_waiting(taskdb, ("advisory",))
+            claims.append(asyncio.create_task(let_it_commit()))
+
+        async def let_it_commit() -> None:
+            await until_waiting(taskdb, ("transactionid", "tuple"))
+            await other.execute("SELECT pg_advisory_unlock(%s)", (LOG_LOCK,))
+
+        before: dict[str, Callable[[], Awaitable[object]]] = {
+            "lock_leases": lambda: yard.report(runner, released(assignment)),
+            "lock_tasks": begin_claim,
+        }
+        await taskdb.pool.run(lambda tx: repairs.enqueue(InterleavedTx(tx, before), [parse_task_name(name)]))
+        await asyncio.gather(*claims)
+    assert not before
+    assert_invariants(taskdb.url)
+    assert not await taskdb.rows("SELECT FROM queue")

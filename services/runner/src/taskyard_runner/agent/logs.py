@@ -192,11 +192,6 @@ class LogShipper:
             tail.rewind()
             self._queue(key)
 
-    def drop(self, key: RunKey) -> None:
-        """Forget a run's logs."""
-        if (tail := self._tails.pop(key, None)) is not None:
-            tail.close()
-
     @property
     def in_flight(self) -> int:
         """Bytes that are sent and not acknowledged."""

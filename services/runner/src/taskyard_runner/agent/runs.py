@@ -215,14 +215,14 @@ class Runs:
             kind = str(reports[-1].WhichOneof("report")) if reports else "aborted"
             kinds[kind] += 1
             run.end_span(kind)
-            if not reports:
-                self.abandon(run)
-                continue
             if end.wrote:
                 self.open_logs(run)
                 self.close_logs(run)
             else:
                 run.logs_shipped = True
+            if not reports:
+                self.abandon(run)
+                continue
             if end.wrote or (kind != "succeeded" and self._uploads.delays_outcome(run.key)):
                 self.spawn(self._deliver(run, reports.pop()))
             else:
@@ -266,9 +266,8 @@ class Runs:
         self._report(run.held, report)
 
     def abandon(self, run: AgentRun) -> None:
-        """Drop a run without a report, because another runner may hold the task."""
-        self._logs.drop(run.key)
-        run.logs_shipped = True
+        """End a run without a report, because another runner may hold the task; its output is kept as any."""
+        run.logs_shipped = not self._logs.follows(run.key)
         self._finish(run)
         self._leases.report_dropped(run.lease)
 

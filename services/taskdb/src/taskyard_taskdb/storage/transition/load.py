@@ -35,24 +35,31 @@ async def load_for_update(tx: Tx, keys: Iterable[Key], *, damaged: bool = False)
     """Lock tasks with their queue rows and leases, and return them as they are now.
 
     Raises StateMoved, which Pool.run answers with another attempt, if a queue row appeared or moved between
-    the unlocked look at it and the locks. `damaged` tasks may lack theirs for good.
+    the unlocked look at it and the locks. `damaged` tasks may lack theirs for good, or have one that the
+    lifecycle does not expect; one that appeared meanwhile belongs to a claim that may already have locked it.
     """
     wanted = sorted(set(keys))
     params = {
         "tenant_ids": arrays.texts([k[0] for k in wanted]),
         "task_ids": arrays.texts([k[1] for k in wanted]),
     }
-    queued = {
-        (row[0], row[1]): QueueKey(*row[2:]) for row in await tx.fetch(statement("peek_queue_keys"), params)
-    }
+    queued = await _peek_queue(tx, params)
     locked = await _lock_queue(tx, queued)
     held = {(row[0], row[1]): row for row in await tx.fetch(statement("lock_leases"), params)}
     rows = await tx.fetch(statement("lock_tasks"), params)
     tasks = {(row[0], row[1]): _in_effect(row[:-1], held) for row in rows}
+    if damaged and (await _peek_queue(tx, params)).keys() - locked:
+        raise StateMoved("a task entered the queue before it was locked")
     for key, task in () if damaged else tasks.items():
         if task.queue_key is not None and (key not in locked or queued[key] != task.queue_key):
             raise StateMoved(f"the queue row of {task.name} moved")
     return Loaded(max(row[-1] for row in rows) if rows else await database_time(tx), tasks)
+
+
+async def _peek_queue(tx: Tx, params: Mapping[str, object]) -> dict[Key, QueueKey]:
+    """The queue rows that tasks have now, unlocked."""
+    rows = await tx.fetch(statement("peek_queue_keys"), params)
+    return {(row[0], row[1]): QueueKey(*row[2:]) for row in rows}
 
 
 async def _lock_queue(tx: Tx, queued: Mapping[Key, QueueKey]) -> set[Key]:
