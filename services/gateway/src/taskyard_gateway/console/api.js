@@ -24,18 +24,31 @@ export function whenSignedOut(callback) {
  * @returns {Promise<any>}
  */
 export async function call(method, path, body, query) {
-  const response = await fetch(path + queryText(query), {
-    method,
-    headers: body === undefined ? {} : { "Content-Type": "application/json" },
-    body: body === undefined ? undefined : JSON.stringify(body),
-    credentials: "same-origin",
+  const [response, text] = await counted(async () => {
+    const answered = await fetch(path + queryText(query), {
+      method,
+      headers: body === undefined ? {} : { "Content-Type": "application/json" },
+      body: body === undefined ? undefined : JSON.stringify(body),
+      credentials: "same-origin",
+    });
+    return /** @type {const} */ ([answered, await answered.text()]);
   });
-  const text = await response.text();
   const answer = text && (response.headers.get("content-type") || "").includes("json") ? JSON.parse(text) : {};
   if (response.ok) return answer;
   const error = new ApiError(response.status, answer);
   if (response.status === 401 && path !== "session") onSignedOut();
   throw error;
+}
+
+let inFlight = 0;
+/** Marks the page as busy while calls are in flight. @template T @param {() => Promise<T>} work @returns {Promise<T>} */
+async function counted(work) {
+  document.body.setAttribute("aria-busy", String((inFlight += 1) > 0));
+  try {
+    return await work();
+  } finally {
+    document.body.setAttribute("aria-busy", String((inFlight -= 1) > 0));
+  }
 }
 
 /** @param {string} path @param {Record<string, any>} [query] */

@@ -58,23 +58,24 @@ function App() {
     }
   };
   useEffect(() => {
-    whenSignedOut(() => setMe(null));
+    // Another key sees other things: the page begins anew, with its stream.
+    whenSignedOut(() => (live.parent ? location.reload() : setMe(null)));
     signIn();
   }, []);
   if (me === undefined) return html`<p class="loading">Loading…</p>`;
   if (me === null) return html`<${SignIn} error=${error} onSignedIn=${signIn} />`;
-  return html`<${Frame} me=${me} route=${route} onSignedOut=${() => setMe(null)} />`;
+  return html`<${Frame} me=${me} route=${route} />`;
 }
 
-/** @param {{me: Me, route: import("./router.js").Route, onSignedOut: () => void}} properties */
-function Frame({ me, route, onSignedOut }) {
+/** @param {{me: Me, route: import("./router.js").Route}} properties */
+function Frame({ me, route }) {
   const [name, tenant, id] = route.path;
   const pages = PAGES.filter(([, , , admins]) => me.admin || !admins);
   const [path, title, Page] = pages.find(([each]) => each === (name || "overview")) || pages[0];
   useEffect(() => { document.title = id ? `${id} · Taskyard` : `${title} · Taskyard`; }, [title, id]);
   const signOut = async () => {
     await call("DELETE", "session");
-    onSignedOut();
+    location.reload();
   };
   return html`
     <a class="skip" href="#content" onClick=${(/** @type {Event} */ event) => { event.preventDefault(); document.getElementById("content")?.focus(); }}>Skip to content</a>

@@ -1,6 +1,6 @@
 // Pieces that several pages show.
 import { html, useEffect, useRef, useState } from "./dom.js";
-import { inert, last, phaseOf } from "./format.js";
+import { inert, last } from "./format.js";
 import { link } from "./router.js";
 
 const MARKS = { SUCCEEDED: "✓", FAILED: "✗", EXHAUSTED: "✗", TIMED_OUT: "⏱", CANCELLED: "⊘", RUNNING: "▶", SCHEDULED: "▷", PENDING: "…", PAUSED: "‖", REDISTRIBUTING: "↻" };
@@ -69,26 +69,45 @@ export function Confirm({ title, children, action, onConfirm, onClose }) {
 
 /**
  * A value that is read once and again with `reload`; `refresh` repeats it while the page is visible.
+ *
+ * One call at a time: a reload during a call is remembered and made behind it, so that answers which take longer than
+ * the time between reloads are still shown.
  * @template T @param {() => Promise<T>} read @param {any[]} inputs @param {number} [refresh] milliseconds
  * @returns {{value: T | undefined, error: any, reload: () => void}}
  */
 export function useRead(read, inputs, refresh) {
   const [state, setState] = useState(/** @type {any} */ ({ value: undefined, error: null }));
-  const [turn, setTurn] = useState(0);
+  const newest = useRef(read);
+  newest.current = read;
+  const again = useRef(() => {});
   useEffect(() => {
     let current = true;
-    read().then(
-      (value) => current && setState({ value, error: null }),
-      (error) => current && setState((/** @type {any} */ before) => ({ value: before.value, error })),
-    );
+    let busy = false;
+    let asked = false;
+    const run = async () => {
+      if (busy) { asked = true; return; }
+      busy = true;
+      do {
+        asked = false;
+        try {
+          const value = await newest.current();
+          if (current) setState({ value, error: null });
+        } catch (error) {
+          if (current) setState((/** @type {any} */ before) => ({ value: before.value, error }));
+        }
+      } while (asked && current);
+      busy = false;
+    };
+    again.current = run;
+    run();
     return () => { current = false; };
-  }, [...inputs, turn]);
+  }, inputs);
   useEffect(() => {
     if (!refresh) return undefined;
-    const timer = setInterval(() => document.visibilityState === "visible" && setTurn((before) => before + 1), refresh);
+    const timer = setInterval(() => document.visibilityState === "visible" && again.current(), refresh);
     return () => clearInterval(timer);
   }, [refresh]);
-  return { ...state, reload: () => setTurn((before) => before + 1) };
+  return { ...state, reload: () => again.current() };
 }
 
 /** The time, again every second. */
@@ -108,6 +127,3 @@ export function Hidden({ label, text }) {
     ? html`<pre class="value" tabindex="0">${inert(text())}</pre><button onClick=${() => setShown(false)}>Hide</button>`
     : html`<button onClick=${() => setShown(true)}>Show ${label}</button>`;
 }
-
-/** @param {any} before @param {any} after */
-export const changed = (before, after) => phaseOf(before) !== phaseOf(after);

@@ -1,12 +1,11 @@
 // The list of tasks: live, filtered by the URL, with actions on everything that the filter finds.
 import { call, get, post } from "../api.js";
-import { html, useEffect, useRef, useState } from "../dom.js";
+import { html, useEffect, useState } from "../dom.js";
 import { age, inert, last, number, phaseOf, PHASES, tenantOf, TERMINAL, took, what } from "../format.js";
-import { live } from "../live.js";
 import { Confirm, Phase, Problem, Progress, Table, TaskLink, useNow } from "../parts.js";
 import { setQuery } from "../router.js";
+import { ROWS, useTasks } from "./task_list.js";
 
-const ROWS = 100;
 const FIELDS = ["id", "spec.task_type", "spec.slot", "spec.entity.type", "spec.entity.id", "spec.priority", "status.phase", "status.runner", "status.attempt", "status.retry_count", "status.error.code", "metadata.create_time", "metadata.update_time", "status.start_time", "status.end_time", "metadata.creator.id", "metadata.parent_task", "metadata.labels."];
 const COLUMNS = /** @type {Record<string, (task: any, now: number) => any>} */ ({
   Phase: (task) => html`<${Phase} phase=${phaseOf(task)} />`,
@@ -27,13 +26,13 @@ export function Tasks({ me, route }) {
   const filter = route.query.get("filter") || "";
   const columns = (route.query.get("columns") || SHOWN.join(",")).split(",").filter((name) => COLUMNS[name]);
   const now = useNow();
-  const list = useTasks(me, filter);
+  const list = useTasks(me.parent, filter);
   const [asked, setAsked] = useState(/** @type {any} */ (null));
   const tenant = me.admin ? route.query.get("tenant") || "" : me.tenant;
   return html`<h1>Tasks</h1>
     <${FilterBar} filter=${filter} columns=${columns} />
     <${Problem} error=${list.error} />
-    <div class="toolbar"><span role="status">${list.tasks.length >= ROWS ? `The newest ${ROWS}` : `${list.tasks.length} tasks`}${list.pending ? html`, <button onClick=${list.apply}>${number(list.pending)} changes: show</button>` : ""}</span>
+    <div class="toolbar"><span role="status">${list.tasks.length >= ROWS ? `The newest ${ROWS}` : `${list.tasks.length} tasks`}${list.pending ? html`, <button onClick=${list.reload}>${number(list.pending)} changes: show</button>` : ""}</span>
       ${me.writes ? ["cancel", "retry", "delete"].map((action) => html`<button onClick=${() => setAsked(action)}>${action[0].toUpperCase() + action.slice(1)} all…</button>`) : null}
       <button onClick=${() => download(list.tasks)}>Export</button></div>
     <${Table} rows=${list.tasks} empty=${filter ? "No task matches the filter." : "No tasks yet. Press n to create one."} columns=${[
@@ -42,55 +41,6 @@ export function Tasks({ me, route }) {
     ]} />
     ${list.next ? html`<button onClick=${list.more}>Older tasks</button>` : null}
     ${asked ? html`<${Bulk} action=${asked} filter=${filter} tenant=${tenant || me.tenant} onClose=${() => setAsked(null)} onDone=${list.reload} />` : null}`;
-}
-
-/** The newest tasks that match, changed in place as events arrive. @param {import("../main.js").Me} me @param {string} filter */
-function useTasks(me, filter) {
-  const [state, setState] = useState(/** @type {any} */ ({ tasks: [], next: "", error: null }));
-  const [pending, setPending] = useState(0);
-  const [turn, setTurn] = useState(0);
-  const shown = useRef(/** @type {Set<string>} */ (new Set()));
-  const read = (pageToken = "") => get(`v1/${me.parent}/tasks`, { filter, pageSize: ROWS, pageToken });
-  const reload = () => setTurn((before) => before + 1);
-  useEffect(() => {
-    let current = true;
-    read().then(
-      (page) => current && (setState({ tasks: page.tasks || [], next: page.nextPageToken || "", error: null }), setPending(0)),
-      (error) => current && setState((/** @type {any} */ before) => ({ ...before, error })),
-    );
-    return () => { current = false; };
-  }, [me.parent, filter, turn]);
-  shown.current = new Set(state.tasks.map((/** @type {any} */ task) => task.name));
-  useEffect(() => {
-    // Bounded: events of listed tasks replace rows, others are counted until the user asks for them.
-    let timer = 0;
-    /** @type {Map<string, any>} */
-    const newer = new Map();
-    let unseen = 0;
-    const flush = () => {
-      timer = 0;
-      if (newer.size) setState((/** @type {any} */ before) => ({ ...before, tasks: before.tasks.map((/** @type {any} */ task) => newer.get(task.name) || task) }));
-      newer.clear();
-      if (unseen && window.scrollY < 200 && state.tasks.length <= ROWS) reload();
-      else if (unseen) setPending((before) => before + unseen);
-      unseen = 0;
-    };
-    const listener = (/** @type {any[]} */ events) => {
-      for (const event of events) {
-        if (event.type === "RESYNC" || !event.task) unseen += 1;
-        else if (shown.current.has(event.task.name) && event.task.spec) newer.set(event.task.name, event.task);
-        else unseen += 1;
-      }
-      timer ||= window.setTimeout(flush, 500);
-    };
-    live.listeners.add(listener);
-    return () => { live.listeners.delete(listener); clearTimeout(timer); };
-  }, [me.parent, filter]);
-  const more = async () => {
-    const page = await read(state.next);
-    setState((/** @type {any} */ before) => ({ tasks: [...before.tasks, ...(page.tasks || [])], next: page.nextPageToken || "", error: null }));
-  };
-  return { ...state, pending, apply: reload, reload, more };
 }
 
 /** @param {{filter: string, columns: string[]}} properties */

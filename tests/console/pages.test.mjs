@@ -1,0 +1,35 @@
+// Every page opens, in light and dark, without a serious finding of axe, on wide and narrow screens.
+import assert from "node:assert/strict";
+import { before, test } from "node:test";
+import { ADMIN_KEY, BASE, create, open, seriousFindings, SHOTS, signedIn } from "./harness.mjs";
+
+const PAGES = { overview: "#/overview", tasks: "#/tasks", task: "#/tasks/default/waits", create: "#/create", runners: "#/runners", types: "#/types", tenants: "#/tenants", keys: "#/keys", audit: "#/audit", doctor: "#/doctor" };
+
+before(() => create("waits", ["echo", "far"], { metadata: { labels: { team: "docs" } }, placement: { required: { selector: { matchLabels: { zone: "mars" } } } } }));
+
+for (const colorScheme of ["light", "dark"]) {
+  test(`every page opens, ${colorScheme}, without a serious finding of axe`, async () => {
+    const { page, problems, context } = await signedIn(ADMIN_KEY, { colorScheme });
+    const others = [];
+    page.on("request", (request) => { if (!request.url().startsWith(BASE)) others.push(request.url()); });
+    for (const [name, hash] of Object.entries(PAGES)) {
+      await open(page, hash);
+      if (SHOTS) await page.screenshot({ path: `${SHOTS}/console-${name}-${colorScheme}.png` });
+      assert.deepEqual(await seriousFindings(page), [], name);
+    }
+    assert.deepEqual([...problems, ...others], []);
+    await context.close();
+  });
+}
+
+test("no page is wider than a screen of 360 pixels", async () => {
+  const { page, problems, context } = await signedIn(ADMIN_KEY, { viewport: { width: 360, height: 700 } });
+  for (const [name, hash] of Object.entries(PAGES)) {
+    await open(page, hash);
+    if (SHOTS) await page.screenshot({ path: `${SHOTS}/narrow-${name}.png` });
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(wide <= 360, `${name} is ${wide} pixels wide`);
+  }
+  assert.deepEqual(problems, []);
+  await context.close();
+});
