@@ -113,7 +113,8 @@ class Guard:
         self._authenticator = authenticator
         self._policies = policies
         self._call_timeout = call_timeout
-        self._heavy = CallLimits(heavy_calls)
+        self._heavy_reads = CallLimits(heavy_calls)
+        self._heavy_writes = CallLimits(heavy_calls)
 
     def wrap(self, method: str, handler: grpc.RpcMethodHandler[Any, Any]) -> grpc.RpcMethodHandler[Any, Any]:
         """The wrapped handler; a method without an entry in the policy table is denied."""
@@ -127,7 +128,8 @@ class Guard:
             body = _stream_body(handler, behavior, enter, decode, self._writes)
         else:
             if policy.heavy:
-                behavior = _with_limit(behavior, self._heavy)
+                limits = self._heavy_writes if policy.scope else self._heavy_reads
+                behavior, decode = _with_limit(behavior, decode, limits), _undecoded
             body = _unary_body(behavior, enter, decode, self._limit(policy), method)
         call = _with_error_status(_with_telemetry(method, _with_internal_errors(method, body)))
         if streaming or policy.waits:
@@ -215,13 +217,19 @@ def _behavior(handler: grpc.RpcMethodHandler[Any, Any], method: str) -> Callable
     return unimplemented
 
 
-def _with_limit(behavior: Behavior, limits: CallLimits) -> Behavior:
-    async def call(request: Any, context: Context) -> Any:
+def _with_limit(behavior: Behavior, decode: Callable[[bytes], Any], limits: CallLimits) -> Behavior:
+    """Decodes the request, which may be large, when the call has its turn."""
+
+    async def call(data: bytes, context: Context) -> Any:
         principal = current_principal()
         async with limits.call(f"tenants/{principal.tenant}" if principal.tenant else str(principal)):
-            return await behavior(request, context)
+            return await behavior(decode(data), context)
 
     return call
+
+
+def _undecoded(data: bytes) -> bytes:
+    return data
 
 
 def _unary_body(
