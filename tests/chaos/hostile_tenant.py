@@ -1,6 +1,6 @@
 """The processes of a hostile tenant: all that it can do with its keys, as fast as it can; or cheap reads.
 
-python -m tests.chaos.hostile_tenant TASKDB SCHEDULER TENANT KEY READ_ONLY_KEY {cheap|hostile}
+python -m tests.chaos.hostile_tenant TASKDB SCHEDULER TENANT KEY READ_ONLY_KEY {cheap|hostile|MISUSE}
 """
 
 from __future__ import annotations
@@ -28,6 +28,11 @@ from tests.harness.rpc_requests import Objects, create_task
 
 TASKS = "/taskyard.v1.TaskService/"
 TYPES = "/taskyard.v1.TaskTypeService/"
+# The methods of Tenant that a hostile one calls, in turn.
+MISUSES = (
+    *("schemas", "forged_tokens", "creates", "statistics"),
+    *("streams", "huge_batches", "poisoned_values"),
+)
 PARALLEL = 24
 STREAMS = 200
 # Alternatives that a document is compared with one after the other: close to the cost that is still accepted.
@@ -136,12 +141,8 @@ class Tenant:
         await self._try(TASKS + "CreateTask", request)
 
     async def run(self, kind: str) -> None:
-        misuses: list[Callable[[], Awaitable[None]]] = [self.cheap_reads]
-        if kind == "hostile":
-            misuses = [
-                *(self.schemas, self.forged_tokens, self.creates, self.statistics),
-                *(self.streams, self.huge_batches, self.poisoned_values),
-            ]
+        kinds = {"hostile": MISUSES, "cheap": ("cheap_reads",)}.get(kind, (kind,))
+        misuses: list[Callable[[], Awaitable[None]]] = [getattr(self, name) for name in kinds]
         await self.prepare()
         print("ready", flush=True)
         async with asyncio.TaskGroup() as group:

@@ -78,7 +78,7 @@ class Policy:
     # A long-polling unary call has no server-side deadline; streams never have one.
     waits: bool = False
     deadline: timedelta | None = None
-    # Reads much: few calls of one tenant run at a time.
+    # Reads or writes much: few calls of one tenant run at a time, reads and writes apart.
     heavy: bool = False
     # The largest request in bytes; the server may accept larger messages for other RPCs.
     max_bytes: int = MAX_MESSAGE_BYTES
@@ -236,6 +236,11 @@ def current_principal() -> Principal:
         return _principal.get()
     except LookupError:
         raise Unauthenticated("no call is being handled") from None
+
+
+def find_principal() -> Principal | None:
+    """The principal of the current call; None outside of a call."""
+    return _principal.get(None)
 
 
 def set_principal(principal: Principal) -> None:

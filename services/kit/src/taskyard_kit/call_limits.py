@@ -17,8 +17,9 @@ _RETRY_AFTER = timedelta(seconds=1)
 class CallLimits:
     """At most `at_once` calls of one owner run at a time; a bounded number waits, in order."""
 
-    def __init__(self, at_once: int) -> None:
+    def __init__(self, at_once: int, max_waiting: int = MAX_WAITING) -> None:
         self._at_once = at_once
+        self._max_waiting = max_waiting
         self._running: dict[str, int] = {}
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
@@ -36,8 +37,8 @@ class CallLimits:
             self._running[owner] = self._running.get(owner, 0) + 1
             return
         queue = self._waiting.setdefault(owner, deque())
-        if len(queue) >= MAX_WAITING:
-            raise Overloaded(owner, f"{MAX_WAITING} waiting heavy calls", retry_after=_RETRY_AFTER)
+        if len(queue) >= self._max_waiting:
+            raise Overloaded(owner, f"{self._max_waiting} waiting heavy calls", retry_after=_RETRY_AFTER)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         queue.append(turn)
         try:

@@ -34,6 +34,7 @@ from taskyard.errors import (
 )
 from taskyard_kit.auth import Authenticator, Policy, current_principal, set_principal
 from taskyard_kit.call_limits import CallLimits
+from taskyard_kit.fair_starts import FairStarts
 from taskyard_kit.logs import get_log
 from taskyard_kit.metric_names import RPC_DURATION, RPC_OPEN_STREAMS
 from taskyard_kit.metrics import instrument
@@ -113,12 +114,14 @@ class Guard:
         self._authenticator = authenticator
         self._policies = policies
         self._call_timeout = call_timeout
-        self._heavy = CallLimits(heavy_calls)
+        self._starts = FairStarts()
+        self._heavy_reads = CallLimits(heavy_calls)
+        self._heavy_writes = CallLimits(heavy_calls)
 
     def wrap(self, method: str, handler: grpc.RpcMethodHandler[Any, Any]) -> grpc.RpcMethodHandler[Any, Any]:
         """The wrapped handler; a method without an entry in the policy table is denied."""
         policy = self._policies.get(method, Policy(frozenset()))
-        decode = decoder(_deserializer(handler), method, policy)
+        decode: Callable[[bytes], Any] = decoder(_deserializer(handler), method, policy)
         serialize = _serializer(handler)
         behavior = _behavior(handler, method)
         enter = self._authorizer(method, policy)
@@ -127,8 +130,9 @@ class Guard:
             body = _stream_body(handler, behavior, enter, decode, self._writes)
         else:
             if policy.heavy:
-                behavior = _with_limit(behavior, self._heavy)
-            body = _unary_body(behavior, enter, decode, self._limit(policy), method)
+                limits = self._heavy_writes if policy.scope else self._heavy_reads
+                behavior, decode = _with_limit(behavior, decode, limits), _undecoded
+            body = _unary_body(behavior, enter, decode, self._starts, self._limit(policy), method)
         call = _with_error_status(_with_telemetry(method, _with_internal_errors(method, body)))
         if streaming or policy.waits:
             call = _with_tracking(method, self.streams, call, authorized=not policy.open)
@@ -163,16 +167,18 @@ class Guard:
     def _limit(self, policy: Policy) -> timedelta | None:
         return None if policy.waits else policy.deadline or self._call_timeout
 
-    def _authorizer(self, method: str, policy: Policy) -> Callable[[Context], Awaitable[None]]:
+    def _authorizer(self, method: str, policy: Policy) -> Callable[[Context], Awaitable[str]]:
+        """Sets the principal of a call; returns its tenant, empty for other keys."""
         authenticate = self._authenticator.authenticate
 
-        async def enter(context: Context) -> None:
+        async def enter(context: Context) -> str:
             if policy.open:
-                return
+                return ""
             principal = await authenticate(_header(context, "authorization"))
             if principal.kind not in policy.kinds or not principal.may(policy.scope):
                 raise PermissionDenied(str(principal), method, policy.needed())
             set_principal(principal)
+            return principal.tenant
 
         return enter
 
@@ -215,25 +221,40 @@ def _behavior(handler: grpc.RpcMethodHandler[Any, Any], method: str) -> Callable
     return unimplemented
 
 
-def _with_limit(behavior: Behavior, limits: CallLimits) -> Behavior:
-    async def call(request: Any, context: Context) -> Any:
+def _with_limit(behavior: Behavior, decode: Callable[[bytes], Any], limits: CallLimits) -> Behavior:
+    """Decodes the request, which may be large, when the call has its turn."""
+
+    async def call(data: bytes, context: Context) -> Any:
         principal = current_principal()
         async with limits.call(f"tenants/{principal.tenant}" if principal.tenant else str(principal)):
-            return await behavior(request, context)
+            return await behavior(decode(data), context)
 
     return call
 
 
+def _undecoded(data: bytes) -> bytes:
+    return data
+
+
 def _unary_body(
     behavior: Behavior,
-    enter: Callable[[Context], Awaitable[None]],
+    enter: Callable[[Context], Awaitable[str]],
     decode: Callable[[bytes], Any],
+    starts: FairStarts,
     limit: timedelta | None,
     method: str,
 ) -> Behavior:
     async def call(data: bytes, context: Context) -> Any:
-        await enter(context)
-        return await behavior(decode(data), context)
+        tenant = await enter(context)
+        if not tenant:
+            return await behavior(decode(data), context)
+        turn = starts.enter(tenant)
+        try:
+            if turn is not None:
+                await turn
+            return await behavior(decode(data), context)
+        finally:
+            starts.leave(tenant)
 
     if limit is None:
         return call
@@ -246,8 +267,7 @@ def _unary_body(
             return await call(data, context)
         try:
             async with asyncio.timeout(seconds) as scope:
-                await enter(context)
-                return await behavior(decode(data), context)
+                return await call(data, context)
         except TimeoutError:
             if not scope.expired():
                 raise
@@ -259,7 +279,7 @@ def _unary_body(
 def _stream_body(
     handler: grpc.RpcMethodHandler[Any, Any],
     behavior: Callable[[Any, Context], Any],
-    enter: Callable[[Context], Awaitable[None]],
+    enter: Callable[[Context], Awaitable[str]],
     decode: Callable[[bytes], Any],
     writes: Writes,
 ) -> Behavior:

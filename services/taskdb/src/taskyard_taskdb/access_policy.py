@@ -24,7 +24,7 @@ _INTERNAL_HOT = allow(Kind.SCHEDULER, validate=False, wellformed=False)
 _INTERNAL_LOGS = allow(Kind.SCHEDULER, wellformed=False)
 # The handler validates the request itself: in slices, per item, or with its own error reasons.
 _OWN_VALIDATION = allow(*_USERS, scope=WRITE, validate=False)
-_BATCH = allow(*_USERS, scope=WRITE, validate=False, deadline=timedelta(minutes=2))
+_BATCH = allow(*_USERS, scope=WRITE, validate=False, deadline=timedelta(minutes=2), heavy=True)
 
 
 def _table(service: str, rpcs: Mapping[str, Policy]) -> dict[str, Policy]:
@@ -42,6 +42,7 @@ POLICIES: Mapping[str, Policy] = {
                 validate=False,
                 items="requests",
                 deadline=timedelta(minutes=2),
+                heavy=True,
                 max_bytes=MAX_BATCH_BYTES,
             ),
             # The scheduler reads tasks to explain them.

@@ -24,6 +24,7 @@ from taskyard_taskdb.domain import token_seal
 from taskyard_taskdb.housekeeping import Housekeeping
 from taskyard_taskdb.key_verifier import StoredKeyVerifier
 from taskyard_taskdb.metrics import HousekeepingMetrics
+from taskyard_taskdb.rpc.access import calling_tenant
 from taskyard_taskdb.rpc.actions import ActionHandler
 from taskyard_taskdb.rpc.admin import AdminHandler
 from taskyard_taskdb.rpc.api_keys import ApiKeyHandler
@@ -68,6 +69,7 @@ from taskyard_taskdb.storage.claim.bounds import Bounds
 from taskyard_taskdb.storage.claim.claimer import Claimer
 from taskyard_taskdb.storage.create.creator import TaskCreator
 from taskyard_taskdb.storage.create.placement_classes import ClassCache
+from taskyard_taskdb.storage.create.queues import CreateQueues
 from taskyard_taskdb.storage.housekeeping import token_key
 from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice, invalidation
 from taskyard_taskdb.storage.pool import Pool
@@ -90,7 +92,7 @@ class TaskDb:
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
-        self.pool = Pool(settings.database_url, settings.pool_options())
+        self.pool = Pool(settings.database_url, settings.pool_options(), calling_tenant)
         self.probe = Probe(settings.database_url, settings.pool_options())
         self.bus = Bus()
         self.bounds = Bounds()
@@ -179,6 +181,7 @@ class TaskDb:
             self._schemas,
             StoredBytes(self.pool),
             creator,
+            CreateQueues(creator, self._classes),
         )
         self.actions = ActionHandler(self.pool, self.tenants, Actions(self.pool, self._after_commit))
         self.updates = UpdateWriter(self.pool, read_external_report, self._after_commit)

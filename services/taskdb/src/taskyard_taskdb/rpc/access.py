@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from taskyard.errors import FieldInvalid
-from taskyard_kit.auth import Kind, current_principal, require_tenant
+from taskyard_kit.auth import Kind, current_principal, find_principal, require_tenant
 from taskyard_taskdb.domain.names import parse_task_name, parse_tenant_name
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType
@@ -43,6 +43,12 @@ def tasks_of(parent: str, names: Sequence[str], field: str = "names") -> list[tu
         if key[0] != tenant_id:
             raise FieldInvalid.of(f"{field}[{index}]", f"must be a task of {parent}, not {names[index]!r}")
     return keys
+
+
+def calling_tenant() -> str:
+    """The tenant whose key the running call has; empty for other keys and outside of a call."""
+    principal = find_principal()
+    return "" if principal is None else principal.tenant
 
 
 def caller() -> Actor:

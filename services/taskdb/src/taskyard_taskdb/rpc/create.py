@@ -34,9 +34,9 @@ from taskyard_taskdb.rpc.spec import SpecReader
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.rpc.type_rules import TypeRules
 from taskyard_taskdb.rpc.validate import prefixed, validate
-from taskyard_taskdb.storage.batch import Batcher
 from taskyard_taskdb.storage.create.creator import TaskCreator
 from taskyard_taskdb.storage.create.new_task import Created, CreateResult, Dropped, NewTask, Refused, Replayed
+from taskyard_taskdb.storage.create.queues import CreateQueues
 from taskyard_taskdb.storage.create.request_ids import Method
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.read import tasks
@@ -53,8 +53,8 @@ log = get_log(__name__)
 
 MAX_BATCH = 1000
 MAX_CHILDREN = 100
-# Items that are converted before the event loop runs other calls: a few milliseconds of work.
-_SLICE = 50
+# Items that are converted before the event loop runs other calls: about half a millisecond of work.
+_SLICE = 10
 
 
 class CreateHandler:
@@ -69,6 +69,7 @@ class CreateHandler:
         schemas: SchemaChecks,
         stored: StoredBytes,
         creator: TaskCreator,
+        queues: CreateQueues,
     ) -> None:
         self._pool = pool
         self._tenants = tenants
@@ -77,13 +78,11 @@ class CreateHandler:
         self._schemas = schemas
         self._stored = stored
         self._creator = creator
-        self._batcher: Batcher[NewTask, CreateResult] = Batcher(
-            creator.create_each, weigh=lambda task: len(task.spec)
-        )
+        self._queues = queues
 
     async def close(self) -> None:
         """Store the tasks that were accepted and are still queued."""
-        await self._batcher.close()
+        await self._queues.close()
 
     async def CreateTask(self, request: Request, context: Any) -> Response:
         if not request.parent:
@@ -100,7 +99,7 @@ class CreateHandler:
         if request.validate_only:
             result = await self._creator.check(task)
         else:
-            result = await self._batcher.submit(task)
+            result = await self._queues.submit(task)
         context.add_done_callback(_after_reply)
         records = await self._read_existing([result])
         return _response(result, convert.chosen_view(request.view, convert.FULL), records)
@@ -121,9 +120,10 @@ class CreateHandler:
             raise FieldInvalid.of("request_id", "is for mode ATOMIC; give each item its own")
         batch_hash = _hash_batch(request) if request.request_id else b""
         read = await self._read_items(request, tenant)
-        results = await (
-            self._create_all(read, request, batch_hash) if atomic else self._create_each(read, request)
-        )
+        with self._queues.batch(tenant_id):
+            results = await (
+                self._create_all(read, request, batch_hash) if atomic else self._create_each(read, request)
+            )
         context.add_done_callback(_after_reply)
         records = await self._read_existing(results)
         return await _batch_response(results, view, records)
@@ -137,7 +137,8 @@ class CreateHandler:
         tenant.check_batch(len(items))
         request = BatchRequest(parent=names.tenant_name(tenant_id), requests=items)
         read = await self._read_items(request, tenant, actor)
-        results = await self._create_all(read, request, b"")
+        with self._queues.batch(tenant_id):
+            results = await self._create_all(read, request, b"")
         return [names.task_name(tenant_id, _id_of(result)) for result in results]
 
     async def _read_items(

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
@@ -10,13 +11,14 @@ from typing import Any
 
 from taskyard.errors import FieldInvalid, LogEpochChanged, NotFound, ResumeTokenExpired
 from taskyard.v1 import task_service_pb2
+from taskyard_kit.call_limits import CallLimits
 from taskyard_taskdb.domain import filter as filters
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.rpc import convert
 from taskyard_taskdb.rpc.access import visible_scope, visible_task
-from taskyard_taskdb.rpc.response_size import HELD_BYTES, fitting
+from taskyard_taskdb.rpc.response_size import MAX_RESPONSE_BYTES, fitting
 from taskyard_taskdb.rpc.task_events import TaskEvents, coalesced
 from taskyard_taskdb.rpc.times import timestamp
 from taskyard_taskdb.storage.archive import archive
@@ -26,13 +28,15 @@ from taskyard_taskdb.storage.change_log.read import LoggedChange
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.read import tasks
 from taskyard_taskdb.watch import token
-from taskyard_taskdb.watch.hub import Hub, session_seconds
+from taskyard_taskdb.watch.hub import STREAMS_PER_TENANT, Hub, session_seconds
 from taskyard_taskdb.watch.subscription import Subscription, TaskKey
 from taskyard_taskdb.watch.token import ResumeToken
 
 BOOKMARK_SECONDS = 15.0
 WAIT_SECONDS = 30.0
 SNAPSHOT_PAGE = 100
+# Pages of snapshots that the streams of one tenant hold at a time, read or being sent; one is read at a time.
+HELD_PAGES = 8
 # How long a token of another epoch waits for a replica that proves its log; a hub looks every 2 s.
 PROOF_SECONDS = 4.0
 PROOF_POLL_SECONDS = 0.2
@@ -60,6 +64,8 @@ class WatchHandler:
         self._pool = pool
         self._hub = hub
         self._events = events
+        self._held_pages = CallLimits(HELD_PAGES, max_waiting=STREAMS_PER_TENANT)
+        self._page_reads = CallLimits(1, max_waiting=STREAMS_PER_TENANT)
 
     async def WatchTasks(
         self, request: task_service_pb2.WatchTasksRequest, context: Any
@@ -74,14 +80,15 @@ class WatchHandler:
             await self._hub.flush()
         subscription = self._hub.subscribe(watch.tenant_id, watch.keys, shows_tasks=True)
         try:
-            async for response in self._responses(request, watch, subscription):
-                yield response
+            async with aclosing(self._responses(request, watch, subscription)) as responses:
+                async for response in responses:
+                    yield response
         finally:
             self._hub.unsubscribe(subscription)
 
     async def _responses(
         self, request: task_service_pb2.WatchTasksRequest, watch: Watch, subscription: Subscription
-    ) -> AsyncIterator[Response | bytes]:
+    ) -> AsyncGenerator[Response | bytes, None]:
         ended: set[TaskKey] = set()
         after: TaskKey | None = None
         if request.resume_token:
@@ -89,8 +96,9 @@ class WatchHandler:
             subscription.rewind(resumed.id, resumed.time)
             after = resumed.snapshot_after
         if request.snapshot or after is not None:
-            async for response in self._snapshot(watch, subscription, after, ended):
-                yield response
+            async with aclosing(self._snapshot(watch, subscription, after, ended)) as snapshot:
+                async for response in snapshot:
+                    yield response
             yield self._bookmark(watch, subscription, snapshot_complete=True)
         elif not request.resume_token:
             yield self._bookmark(watch, subscription)
@@ -181,30 +189,37 @@ class WatchHandler:
 
     async def _snapshot(
         self, watch: Watch, subscription: Subscription, after: TaskKey | None, ended: set[TaskKey]
-    ) -> AsyncIterator[Response]:
+    ) -> AsyncGenerator[Response, None]:
         """Yield the current tasks behind `after`; changes since the subscription began follow and may repeat
         them. Each response has the token with which its successor continues."""
-        async for page in self._pages(watch, after):
-            ended |= {record.key for record in page if record.phase >= Phase.SUCCEEDED}
-            matching = [
-                record
-                for record in page
-                if watch.condition is None or watch.condition.matches(tasks.filter_fields(record))
-            ]
-            while matching:
-                events = fitting(_snapshot_event(record, watch.view) for record in matching)
-                last, matching = matching[len(events) - 1], matching[len(events) :]
-                place = last if matching else page[-1]
-                yield self._response(watch, subscription.position, subscription.time, place.key, events)
+        owner = f"tenants/{watch.tenant_id or '-'}"
+        async for part in self._parts(watch, after):
+            # The page is held until the peer has taken it, or is found to read nothing.
+            async with self._held_pages.call(owner):
+                async with self._page_reads.call(owner):
+                    page = await self._read(part)
+                ended |= {record.key for record in page if record.phase >= Phase.SUCCEEDED}
+                matching = [
+                    record
+                    for record in page
+                    if watch.condition is None or watch.condition.matches(tasks.filter_fields(record))
+                ]
+                while matching:
+                    events = fitting(_snapshot_event(record, watch.view) for record in matching)
+                    last, matching = matching[len(events) - 1], matching[len(events) :]
+                    place = last if matching else page[-1]
+                    yield self._response(watch, subscription.position, subscription.time, place.key, events)
 
-    async def _pages(self, watch: Watch, after: TaskKey | None) -> AsyncIterator[Sequence[tasks.TaskRecord]]:
-        """The tasks of a watch in the order of their keys, as many at a time as may be held."""
+    async def _read(self, keys: Sequence[TaskKey]) -> list[tasks.TaskRecord]:
+        async with self._pool.reading() as tx:
+            found = await tasks.read_many(tx, keys)
+        return [found[key] for key in keys if key in found]
+
+    async def _parts(self, watch: Watch, after: TaskKey | None) -> AsyncIterator[list[TaskKey]]:
+        """The keys of a watch in their order, as many at a time as fit a response."""
         async for sizes in self._sizes(watch, after):
-            for part in tasks.sliced(sorted(sizes), sizes, HELD_BYTES):
-                async with self._pool.reading() as tx:
-                    found = await tasks.read_many(tx, part)
-                if found:
-                    yield [found[key] for key in part if key in found]
+            for part in tasks.sliced(sorted(sizes), sizes, MAX_RESPONSE_BYTES):
+                yield part
 
     async def _sizes(self, watch: Watch, after: TaskKey | None) -> AsyncIterator[Mapping[TaskKey, int]]:
         """The keys of a watch and the bytes of their tasks, a page at a time."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
@@ -18,6 +19,8 @@ Result = TypeVar("Result")
 # Rounds of the loop in which calls that have arrived at the process come as far as here. Where several came
 # together they are waited for: a transaction of three costs nearly what one of eight does.
 _ROUNDS = 60
+# Rounds are long while other calls keep the loop busy; nobody waits longer than this for company.
+_ARRIVAL_SECONDS = 0.003
 
 Flush = Callable[[list[Item]], Awaitable[Sequence[Result | Exception]]]
 
@@ -43,13 +46,16 @@ class Batcher(Generic[Item, Result]):
         weigh: Callable[[Item], int] = _one,
         in_flight: int = 1,
         max_waiting: int = 50_000,
+        shared: bool = True,
     ) -> None:
+        """`shared`: the items belong to several tenants, so that no flush counts as the work of one."""
         self._flush = flush
         self._max_items = max_items
         self._max_weight = max_weight
         self._weigh = weigh
         self._in_flight = in_flight
         self._max_waiting = max_waiting
+        self._shared = shared
         self._waiting: deque[tuple[Item, asyncio.Future[Result]]] = deque()
         self._running: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -69,6 +75,11 @@ class Batcher(Generic[Item, Result]):
         while self._running:
             await asyncio.wait(self._running)
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is being flushed and nothing waits."""
+        return not self._running
+
     def _enqueue(self, item: Item) -> asyncio.Future[Result]:
         if self._closed:
             raise ServerDraining()
@@ -80,7 +91,8 @@ class Batcher(Generic[Item, Result]):
         self._waiting.append((item, future))
         if len(self._running) < self._in_flight:
             # The task starts in the loop's next round, so that all calls of this round share its first flush.
-            task = asyncio.create_task(self._work())
+            context = contextvars.Context() if self._shared else None
+            task = asyncio.create_task(self._work(), context=context)
             self._running.add(task)
         return future
 
@@ -120,8 +132,12 @@ class Batcher(Generic[Item, Result]):
 
 
 async def _let_arrive() -> None:
+    loop = asyncio.get_running_loop()
+    latest = loop.time() + _ARRIVAL_SECONDS
     for _ in range(_ROUNDS):
         await asyncio.sleep(0)
+        if loop.time() >= latest:
+            return
 
 
 def _settle(future: asyncio.Future[Result], result: Result | Exception) -> None:

@@ -23,6 +23,7 @@ from taskyard_taskdb.storage import (
 )
 from taskyard_taskdb.storage.availability import Availability
 from taskyard_taskdb.storage.reconnect import RECONNECT_SECONDS, ConnectionPool, Reconnector
+from taskyard_taskdb.storage.turns import SHARED, NoTurn, Turns
 
 Params = Sequence[Any] | Mapping[str, Any] | None
 Row = tuple[Any, ...]
@@ -129,8 +130,12 @@ class Pool:
     time, for its values, by PostgreSQL's planner with all its means.
     """
 
-    def __init__(self, url: str, options: PoolOptions | None = None) -> None:
+    def __init__(
+        self, url: str, options: PoolOptions | None = None, owner: Callable[[], str] = lambda: SHARED
+    ) -> None:
+        """`owner` returns the tenant that the running task works for."""
         self._options = options or PoolOptions()
+        self._owner = owner
         by_key = connect_arguments(url, self._options)
         planned = connect_arguments(url, self._options, planned=True)
         # The hosts of the URL are tried one after the other.
@@ -143,6 +148,7 @@ class Pool:
         self._reserve = self._make_pool(url, self._options.reserve, by_key)
         self._queries = self._make_pool(url, self._options.queries, planned)
         self._used = {self._work: 0, self._reserve: 0, self._queries: 0}
+        self._turns = {pool: self._make_turns(pool.max_size) for pool in self._used}
 
     def _make_pool(self, url: str, size: int, arguments: dict[str, Any]) -> ConnectionPool:
         return AsyncConnectionPool(
@@ -156,6 +162,10 @@ class Pool:
             reconnect_failed=self._reconnector.begin,
             open=False,
         )
+
+    def _make_turns(self, size: int) -> Turns:
+        # What one tenant keeps busy leaves a part to all others.
+        return Turns(size, max(1, size * 3 // 4), self._options.acquire_timeout.total_seconds())
 
     def usage(self) -> tuple[int, int]:
         """How many connections are in use, and how many there may be."""
@@ -323,19 +333,34 @@ class Pool:
     @asynccontextmanager
     async def _connection(self, reserve: bool, planned: bool) -> AsyncIterator[psycopg.AsyncConnection[Row]]:
         pool = self._queries if planned else self._reserve if reserve else self._work
+        turns, owner = self._turns[pool], self._owner()
+        try:
+            await turns.enter(owner)
+        except NoTurn:
+            raise self._no_connection(pool, turns.per_owner) from None
+        try:
+            connection = await self._connect(pool)
+            try:
+                yield connection
+            finally:
+                self._used[pool] -= 1
+                await pool.putconn(connection)
+        finally:
+            turns.leave(owner)
+
+    async def _connect(self, pool: ConnectionPool) -> psycopg.AsyncConnection[Row]:
         try:
             connection = await pool.getconn()
         except PoolTimeout:
-            # Connections that are all in use are a full house; connections that cannot be made, an outage.
-            if self._used[pool] >= pool.max_size:
-                raise overloaded(f"{pool.max_size} database connections in use") from None
-            raise StorageUnavailable("not applied") from None
+            raise self._no_connection(pool, pool.max_size) from None
         self._used[pool] += 1
-        try:
-            yield connection
-        finally:
-            self._used[pool] -= 1
-            await pool.putconn(connection)
+        return connection
+
+    def _no_connection(self, pool: ConnectionPool, most: int) -> Overloaded | StorageUnavailable:
+        """Connections that are all in use are a full house; connections that cannot be made, an outage."""
+        if self._used[pool] >= most:
+            return overloaded(f"{most} database connections in use")
+        return StorageUnavailable("not applied")
 
 
 # The hot statements take arrays whose content never changes the best plan. A generic plan may be made while a

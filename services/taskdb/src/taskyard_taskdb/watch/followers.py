@@ -1,6 +1,7 @@
 """Followers of task logs: wakes their streams when this or another replica has stored more lines."""
 
 import asyncio
+import contextvars
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,7 +36,8 @@ class LogFollowers:
         subscription = self._hub.subscribe(key[0], frozenset({key}))
         self._followed[key] += 1
         if self._poller is None:
-            self._poller = asyncio.create_task(self._poll())
+            # It reads for all tenants, not for the one whose call starts it.
+            self._poller = asyncio.create_task(self._poll(), context=contextvars.Context())
         try:
             yield subscription
         finally:

@@ -30,6 +30,10 @@ class ClassCache:
         self._ttl = ttl
         self._known: dict[ClassKey, float] = {}
 
+    def knows(self, tenant_id: str, class_id: int) -> bool:
+        """Whether `ensure` would find this class stored, without asking the database."""
+        return self._known.get((tenant_id, class_id), 0.0) > time.monotonic()
+
     async def ensure(self, classes: Iterable[tuple[str, int, bytes]]) -> dict[ClassKey, PlacementClassLimit]:
         """Stores what is not stored yet; classes that their tenant may not add come back with the error."""
         now = time.monotonic()
