@@ -1,7 +1,7 @@
 # Everything a developer runs. `make help` lists the targets.
 .DEFAULT_GOAL := help
-# Two workers share the tests by file; most of them wait for processes.
-PYTEST_ARGS ?= -n 2 --dist loadfile
+# Three workers share the tests by file; most of them wait for processes.
+PYTEST_ARGS ?= -n 3 --dist loadfile
 PYTHON ?=
 export PYTHON
 
