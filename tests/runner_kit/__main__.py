@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import sys
 
-from tests.runner_kit.subject import KNOWN, build_go_runner
+from tests.runner_kit.subject import KNOWN, Runner, build_go_runner
 from tests.runner_kit.verdicts import judge
 
 
@@ -22,7 +22,8 @@ def main() -> int:
         parser.error("give either --runner or -- and a command")
     if arguments.runner == "go":
         build_go_runner()
-    verdicts = asyncio.run(judge(arguments.command or KNOWN[arguments.runner], arguments.only))
+    runner = Runner(arguments.command or KNOWN[arguments.runner])
+    verdicts = asyncio.run(judge(runner, arguments.only))
     broken = [number for number, verdict in verdicts.items() if verdict]
     print(f"broken: {', '.join(map(str, broken))}" if broken else "every rule is kept")
     return 1 if broken else 0
