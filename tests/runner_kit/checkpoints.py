@@ -18,7 +18,7 @@ from tests.runner_kit.subject import NotExercised, Runner, Subject, subject
 CHUNK_BYTES = 256 * 1024
 SOON = 30.0
 
-# Hands two checkpoints to the runner, the first of three chunks. Its arguments: a file to create, two to wait for.
+# Hands two checkpoints to the runner, the first of three chunks; creates one file, waits for two others.
 WORKLOAD = """
 import json, os, pathlib, socket, sys, time
 

@@ -176,6 +176,11 @@ public final class Taskyard implements AutoCloseable {
     return channels.unary(Server.ADMIN, method, request, null);
   }
 
+  /** Any unary method of the scheduler, such as those of WorkService. */
+  public <Q, R> CompletableFuture<R> callScheduler(MethodDescriptor<Q, R> method, Q request) {
+    return channels.unary(Server.SCHEDULER, method, request, null);
+  }
+
   // Creating
 
   /** Creates a task; when this completes it is stored durably. A retry inside creates no second task. */
