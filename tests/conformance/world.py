@@ -25,6 +25,9 @@ from tests.harness.tcp_proxy import TcpProxy, proxy_to
 
 NEARBY = ".taskyard/context.toml"
 CONFIG = ".config/taskyard/config.toml"
+# Of the 60 s after which taskdb ends the stream of a reader that accepts nothing; `--stall 65` plays that.
+STALL_SECONDS = 2.0
+REAP_GRACE = "12s"
 
 
 class ActError(AssertionError):
@@ -47,12 +50,18 @@ class World:
 
 
 @contextlib.asynccontextmanager
-async def open_world() -> AsyncIterator[World]:
-    """The suite with everything that a table may name, for as long as the block runs."""
+async def open_world(stall: float = STALL_SECONDS) -> AsyncIterator[World]:
+    """The suite with everything that a table may name, for as long as the block runs.
+
+    A stalled reader stalls for `stall` seconds.
+    """
     async with contextlib.AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="taskyard-conformance-")))
         folder.chmod(0o755)
-        suite = await asyncio.to_thread(stack.enter_context, running_suite())
+        # A worker's lease is to expire soon after its time, also when taskdb was killed by an earlier play.
+        suite = await asyncio.to_thread(
+            stack.enter_context, running_suite(TASKYARD_TASKDB_REAP_GRACE=REAP_GRACE)
+        )
         found = suite.context
         client = await stack.enter_async_context(
             Client(
@@ -81,6 +90,7 @@ async def open_world() -> AsyncIterator[World]:
             "foreign": await stack.enter_async_context(_foreign_server()),
             "nobody": f"127.0.0.1:{free_port()}",
             "folder": str(folder),
+            "stall": str(stall),
         }
         yield World(suite, client, variables, proxies)
 
@@ -163,6 +173,7 @@ class Stage:
             "phases": self._act_phases,
             "names": self._act_names,
             "finish elsewhere": self._act_finish_elsewhere,
+            "stall": self._act_stall,
         }
         if name not in acts:
             raise ActError(f"no such act: {name}; use {', '.join(acts)}")
@@ -260,6 +271,10 @@ class Stage:
             raise ActError(
                 f"{len(found)} items; missing {sorted(missing)[:5]}, not expected {sorted(extra)[:5]}"
             )
+
+    async def _act_stall(self, seconds: str) -> None:
+        """Let a stream go unread for this long."""
+        await asyncio.sleep(float(seconds))
 
     async def _act_finish_elsewhere(self, task: str, output: str, seconds: float = 60.0) -> None:
         """Claim the task as another worker once its lease has expired, and report a success."""

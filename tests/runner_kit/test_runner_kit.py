@@ -48,6 +48,6 @@ async def test_a_runner_with_one_rule_broken_fails_exactly_that_rule(quick_runne
 
 @pytest.mark.timeout(900)
 async def test_a_runner_that_forgets_checkpoints_fails_the_rule_about_them() -> None:
-    # With the rules whose plays look at other data that is sent again; `--break 10` of `make runnerkit` plays all.
+    # With the rules whose plays look at other data that is sent again; `--break 10` of the kit plays all.
     verdicts = await judge(Runner(OURS, BREAKS[CHECKPOINTS]), {1, 7, 9, CHECKPOINTS})
     assert [number for number, verdict in verdicts.items() if verdict] == [CHECKPOINTS], verdicts
