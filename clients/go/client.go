@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "taskyard.dev/go/taskyard/v1"
@@ -29,6 +31,8 @@ type Client struct {
 
 	mutex       sync.Mutex
 	connections map[[2]string]*grpc.ClientConn
+	// tenant is known once it is configured, or the server has answered whose the key is.
+	tenant string
 }
 
 // New returns a client. It fails with NoContextError, ContextError, ContextExpiredError or PlaintextRefusedError; it does not wait
@@ -42,7 +46,7 @@ func New(options ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := &Client{Context: *found, settings: chosen, connections: map[[2]string]*grpc.ClientConn{}}
+	client := &Client{Context: *found, settings: chosen, connections: map[[2]string]*grpc.ClientConn{}, tenant: found.Tenant}
 	if _, err := client.connection(found.Address, found.Key); err != nil {
 		return nil, err
 	}
@@ -113,13 +117,46 @@ func (c *Client) Translate(ctx context.Context, err error) error {
 
 func (c *Client) tasks() pb.TaskServiceClient { return pb.NewTaskServiceClient(c.Conn()) }
 
-func (c *Client) parent() string { return "tenants/" + c.Context.Tenant }
+// Tenant is the tenant of the context; where it names none, that of the key, which the first use asks the server for.
+func (c *Client) Tenant(ctx context.Context) (string, error) {
+	c.mutex.Lock()
+	tenant := c.tenant
+	c.mutex.Unlock()
+	if tenant != "" {
+		return tenant, nil
+	}
+	response, err := pb.NewApiKeyServiceClient(c.Conn()).WhoAmI(ctx, &pb.WhoAmIRequest{})
+	// A server of before this RPC does not implement it.
+	if err != nil && status.Code(err) != codes.Unimplemented {
+		return "", c.Translate(ctx, err)
+	}
+	if tenant = response.GetApiKey().GetTenant(); tenant == "" {
+		tenant = defaultTenant
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.tenant = tenant
+	return tenant, nil
+}
 
-func (c *Client) name(task string) string {
+func (c *Client) parent(ctx context.Context) (string, error) {
+	tenant, err := c.Tenant(ctx)
+	return "tenants/" + tenant, err
+}
+
+func (c *Client) name(ctx context.Context, task string) (string, error) {
+	if strings.HasPrefix(task, "tenants/") {
+		return task, nil
+	}
+	parent, err := c.parent(ctx)
+	return taskName(parent, task), err
+}
+
+func taskName(parent, task string) string {
 	if strings.HasPrefix(task, "tenants/") {
 		return task
 	}
-	return c.parent() + "/tasks/" + task
+	return parent + "/tasks/" + task
 }
 
 // NewRequestID returns a request id, with which a create can be repeated safely.
@@ -132,8 +169,12 @@ func NewRequestID() string {
 // Create stores a task durably. It carries a request id of its own, so a repeat after a broken connection makes no second
 // task; RequestID chooses it.
 func (c *Client) Create(ctx context.Context, execution Execution, options ...TaskOption) (*Created, error) {
+	parent, err := c.parent(ctx)
+	if err != nil {
+		return nil, err
+	}
 	request := &pb.CreateTaskRequest{
-		Parent:    c.parent(),
+		Parent:    parent,
 		RequestId: NewRequestID(),
 		Task:      &pb.Task{Metadata: &pb.TaskMetadata{}, Spec: &pb.TaskSpec{Execution: execution.proto}},
 		View:      pb.TaskView_TASK_VIEW_BASIC,
@@ -152,7 +193,11 @@ func (c *Client) Create(ctx context.Context, execution Execution, options ...Tas
 
 // Get returns a task with all of its fields.
 func (c *Client) Get(ctx context.Context, task string) (*Task, error) {
-	request := &pb.GetTaskRequest{Name: c.name(task), View: pb.TaskView_TASK_VIEW_FULL}
+	name, err := c.name(ctx, task)
+	if err != nil {
+		return nil, err
+	}
+	request := &pb.GetTaskRequest{Name: name, View: pb.TaskView_TASK_VIEW_FULL}
 	response, err := c.tasks().GetTask(ctx, request)
 	if err != nil {
 		return nil, c.Translate(ctx, err)
@@ -162,7 +207,11 @@ func (c *Client) Get(ctx context.Context, task string) (*Task, error) {
 
 // Cancel asks for the end of a task; repeating it is safe.
 func (c *Client) Cancel(ctx context.Context, task, reason string) (*Task, error) {
-	response, err := c.tasks().CancelTask(ctx, &pb.CancelTaskRequest{Name: c.name(task), Reason: reason})
+	name, err := c.name(ctx, task)
+	if err != nil {
+		return nil, err
+	}
+	response, err := c.tasks().CancelTask(ctx, &pb.CancelTaskRequest{Name: name, Reason: reason})
 	if err != nil {
 		return nil, c.Translate(ctx, err)
 	}
@@ -182,7 +231,12 @@ type ListOptions struct {
 // List yields tasks, fetched page by page as they are read. An error ends it.
 func (c *Client) List(ctx context.Context, options ListOptions) iter.Seq2[*Task, error] {
 	return func(yield func(*Task, error) bool) {
-		request := &pb.ListTasksRequest{Parent: c.parent(), Filter: options.Filter, OrderBy: options.OrderBy,
+		parent, err := c.parent(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		request := &pb.ListTasksRequest{Parent: parent, Filter: options.Filter, OrderBy: options.OrderBy,
 			PageSize: int32(options.PageSize), View: options.View}
 		if request.PageSize == 0 {
 			request.PageSize = pageSize
@@ -214,10 +268,9 @@ func (c *Client) Wait(ctx context.Context, task string) (*Task, error) {
 			// The server answers a second before the deadline of the call.
 			slice = max(0, min(slice, time.Until(deadline)))
 		}
-		request := &pb.WaitTaskRequest{Name: c.name(task), Timeout: durationpb.New(slice), View: pb.TaskView_TASK_VIEW_FULL}
-		response, err := c.tasks().WaitTask(ctx, request)
+		response, err := c.waitOnce(ctx, task, slice)
 		if err != nil {
-			if err = timer.wait(ctx, c.Translate(ctx, err)); err != nil {
+			if err = timer.wait(ctx, err); err != nil {
 				return nil, err
 			}
 			continue
@@ -230,4 +283,14 @@ func (c *Client) Wait(ctx context.Context, task string) (*Task, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+func (c *Client) waitOnce(ctx context.Context, task string, limit time.Duration) (*pb.WaitTaskResponse, error) {
+	name, err := c.name(ctx, task)
+	if err != nil {
+		return nil, err
+	}
+	request := &pb.WaitTaskRequest{Name: name, Timeout: durationpb.New(limit), View: pb.TaskView_TASK_VIEW_FULL}
+	response, err := c.tasks().WaitTask(ctx, request)
+	return response, c.Translate(ctx, err)
 }

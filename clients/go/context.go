@@ -1,11 +1,13 @@
 package taskyard
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -20,7 +22,8 @@ type Context struct {
 	Key       string
 	// AdminKey is for administrative calls; if empty, Key is used.
 	AdminKey string
-	Tenant   string
+	// Tenant is empty if it is that of the key.
+	Tenant string
 	// TLSCA is the file of the authority that signed the servers' certificates.
 	TLSCA string
 	// Gateway is where HTTP is served; of use to other tools.
@@ -30,6 +33,7 @@ type Context struct {
 	Source     string
 }
 
+// defaultTenant is the tenant of a key that belongs to none: an administrator's.
 const defaultTenant = "default"
 
 // names lists the settings in the spelling of the context file, with the environment variable of each.
@@ -40,7 +44,7 @@ var names = map[string]string{
 	"admin_key":   "TASKYARD_ADMIN_KEY",
 	"tenant":      "TASKYARD_TENANT",
 	"tls_ca":      "TASKYARD_TLS_CA",
-	"gateway":     "",
+	"gateway":     "TASKYARD_GATEWAY",
 	"expire_time": "",
 }
 
@@ -85,25 +89,33 @@ func findContext(given map[string]string, getenv func(string) string, start stri
 				}
 			}
 		}
-		_, hasKey := found["key"]
-		for name, value := range each.values {
-			// An earlier key is used for administrative calls too.
-			if _, set := found[name]; !set && (name != "admin_key" || !hasKey) {
-				found[name] = value
-			}
-		}
+		merge(found, each.values)
 	}
 	if address == "" {
 		return nil, &NoContextError{}
-	}
-	if found["tenant"] == "" {
-		found["tenant"] = defaultTenant
 	}
 	return &Context{
 		Address: address, Scheduler: found["scheduler"], Key: found["key"], AdminKey: found["admin_key"],
 		Tenant: found["tenant"], TLSCA: found["tls_ca"], Gateway: found["gateway"], ExpireTime: found["expire_time"],
 		Source: source,
 	}, nil
+}
+
+// merge completes the values of earlier layers by those of the next one. The tenant and the administrator's key of a layer
+// go with its key. A tenant that an earlier layer names, and that is not the one of the key, is only accessible to the
+// administrator.
+func merge(found, values map[string]string) {
+	_, keyed := found["key"]
+	tenant, named := found["tenant"]
+	foreign := !keyed && values["key"] != "" && named && tenant != values["tenant"]
+	for name, value := range values {
+		if _, set := found[name]; !set && !(keyed && (name == "admin_key" || name == "tenant")) {
+			found[name] = value
+		}
+	}
+	if foreign && values["admin_key"] != "" {
+		found["key"] = values["admin_key"]
+	}
 }
 
 func layers(given map[string]string, getenv func(string) string, start string) []layer {
@@ -117,6 +129,9 @@ func layers(given map[string]string, getenv func(string) string, start string) [
 		}
 	}
 	found := []layer{{source: "option", values: arguments}, {source: "TASKYARD_ADDRESS", values: environment}}
+	if name := getenv("TASKYARD_CONTEXT"); name != "" {
+		return append(found, namedLayer(configFile(getenv), name))
+	}
 	for _, file := range contextFiles(getenv, start) {
 		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
 			found = append(found, readLayer(file, info))
@@ -137,19 +152,24 @@ func contextFiles(getenv func(string) string, start string) []string {
 			break
 		}
 	}
+	files = append(files, configFile(getenv))
+	return append(files, filepath.Join(userFolder(getenv, "XDG_DATA_HOME", ".local", "share"), "taskyard", "context.toml"))
+}
+
+// configFile is the user's configuration, which holds contexts by name.
+func configFile(getenv func(string) string) string {
+	return filepath.Join(userFolder(getenv, "XDG_CONFIG_HOME", ".config"), "taskyard", "config.toml")
+}
+
+func userFolder(getenv func(string) string, variable string, below ...string) string {
+	if folder := getenv(variable); folder != "" {
+		return folder
+	}
 	home := getenv("HOME")
 	if home == "" {
 		home, _ = os.UserHomeDir()
 	}
-	config, data := getenv("XDG_CONFIG_HOME"), getenv("XDG_DATA_HOME")
-	if config == "" {
-		config = filepath.Join(home, ".config")
-	}
-	if data == "" {
-		data = filepath.Join(home, ".local", "share")
-	}
-	files = append(files, filepath.Join(config, "taskyard", "config.toml"))
-	return append(files, filepath.Join(data, "taskyard", "context.toml"))
+	return filepath.Join(append([]string{home}, below...)...)
 }
 
 func readLayer(file string, info fs.FileInfo) layer {
@@ -157,23 +177,61 @@ func readLayer(file string, info fs.FileInfo) layer {
 	if made.problem = distrust(file, info); made.problem != nil {
 		return made
 	}
-	values, err := readContextFile(file)
+	config, err := readConfig(file)
 	if err != nil {
 		made.problem = err
 		return made
 	}
-	made.values = values
-	if moment := values["expire_time"]; moment != "" {
-		expires, err := time.Parse(time.RFC3339, moment)
-		switch {
-		case err != nil:
-			made.problem = &ContextError{Message: fmt.Sprintf(
-				"%s: expire_time = %q is not of the form 2030-01-31T12:00:00Z", file, moment)}
-		case !time.Now().Before(expires):
-			made.problem = &ContextExpiredError{File: file, ExpireTime: moment}
+	made.values = config.unnamed
+	if config.current != "" {
+		made.values = config.contexts[config.current]
+	}
+	made.problem = expired(file, made.values["expire_time"])
+	return made
+}
+
+// namedLayer is a context of the configuration, which the user chose.
+func namedLayer(file, name string) layer {
+	made := layer{source: fmt.Sprintf("context %s of %s", name, file)}
+	info, err := os.Stat(file)
+	if err == nil {
+		if made.problem = distrust(file, info); made.problem != nil {
+			return made
 		}
 	}
+	config, err := readConfig(file)
+	if err != nil {
+		made.problem = err
+		return made
+	}
+	values, found := config.contexts[name]
+	if !found {
+		known := "none"
+		if len(config.contexts) > 0 {
+			known = strings.Join(sorted(config.contexts), ", ")
+		}
+		made.problem = &ContextError{Message: fmt.Sprintf(
+			"%s has no context %q, only: %s; add it with `taskyard login --name %s`", file, name, known, name)}
+		return made
+	}
+	made.values = values
+	made.problem = expired(made.source, values["expire_time"])
 	return made
+}
+
+func expired(source, moment string) error {
+	if moment == "" {
+		return nil
+	}
+	expires, err := time.Parse(time.RFC3339, moment)
+	if err != nil {
+		return &ContextError{Message: fmt.Sprintf(
+			"%s: expire_time = %q is not of the form 2030-01-31T12:00:00Z", source, moment)}
+	}
+	if !time.Now().Before(expires) {
+		return &ContextExpiredError{File: source, ExpireTime: moment}
+	}
+	return nil
 }
 
 // distrust returns why a file may hold what others want; nil if only its owner or root can have written it.
@@ -189,25 +247,59 @@ func distrust(file string, info fs.FileInfo) error {
 	return nil
 }
 
-func readContextFile(file string) (map[string]string, error) {
+// config is a file: contexts by name, the current one, and values without a name.
+type config struct {
+	contexts map[string]map[string]string
+	current  string
+	unnamed  map[string]string
+}
+
+// readConfig reads a file; it is empty if there is none.
+func readConfig(file string) (*config, error) {
 	var values map[string]any
-	if _, err := toml.DecodeFile(file, &values); err != nil {
+	if _, err := toml.DecodeFile(file, &values); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, &ContextError{Message: fmt.Sprintf("%s cannot be read (%v); correct or remove it", file, err)}
 	}
+	read := &config{contexts: map[string]map[string]string{}}
+	tables, isTable := values["contexts"].(map[string]any)
+	for name, table := range tables {
+		one, ok := table.(map[string]any)
+		if isTable = isTable && ok; !ok {
+			break
+		}
+		checked, err := checkSettings(one, fmt.Sprintf("%s: contexts.%s", file, name))
+		if err != nil {
+			return nil, err
+		}
+		read.contexts[name] = checked
+	}
+	if _, has := values["contexts"]; has && !isTable {
+		return nil, &ContextError{Message: file + ": contexts must be tables, such as [contexts.production]"}
+	}
+	current, isText := values["current"].(string)
+	_, known := read.contexts[current]
+	if value, has := values["current"]; has && !(isText && (known || current == "")) {
+		return nil, &ContextError{Message: fmt.Sprintf(
+			"%s: current = %v names no context; use %s", file, value, strings.Join(sorted(read.contexts), ", "))}
+	}
+	read.current = current
+	delete(values, "contexts")
+	delete(values, "current")
+	var err error
+	read.unnamed, err = checkSettings(values, file)
+	return read, err
+}
+
+func checkSettings(values map[string]any, where string) (map[string]string, error) {
 	read := map[string]string{}
 	for name, value := range values {
 		if _, known := names[name]; !known {
-			allowed := make([]string, 0, len(names))
-			for each := range names {
-				allowed = append(allowed, each)
-			}
-			sort.Strings(allowed)
 			return nil, &ContextError{Message: fmt.Sprintf(
-				"%s: unknown setting %q; use %s", file, name, strings.Join(allowed, ", "))}
+				"%s: unknown setting %q; use %s", where, name, strings.Join(sorted(names), ", "))}
 		}
 		text, ok := value.(string)
 		if !ok {
-			return nil, &ContextError{Message: fmt.Sprintf("%s: %s = %v must be a text in quotes", file, name, value)}
+			return nil, &ContextError{Message: fmt.Sprintf("%s: %s = %v must be a text in quotes", where, name, value)}
 		}
 		if text != "" {
 			read[name] = text
@@ -215,6 +307,8 @@ func readContextFile(file string) (map[string]string, error) {
 	}
 	return read, nil
 }
+
+func sorted[V any](table map[string]V) []string { return slices.Sorted(maps.Keys(table)) }
 
 func refuseBareKeys(given map[string]string, getenv func(string) string, file string) error {
 	for _, name := range []string{"key", "admin_key"} {

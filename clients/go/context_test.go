@@ -35,7 +35,7 @@ func TestNearestFileAboveIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	found, err := findContext(nil, environment(nil), below)
-	if err != nil || found.Address != "a:1" || found.Key != "k" || found.Tenant != "default" || found.Source != file {
+	if err != nil || found.Address != "a:1" || found.Key != "k" || found.Tenant != "" || found.Source != file {
 		t.Fatalf("%+v %v", found, err)
 	}
 }
@@ -99,5 +99,44 @@ func TestNoServerIsConfigured(t *testing.T) {
 	var none *NoContextError
 	if !errors.As(err, &none) {
 		t.Fatal(err)
+	}
+}
+
+func TestTenantOfALayerGoesWithItsKey(t *testing.T) {
+	folder := t.TempDir()
+	writeContext(t, folder, "address = \"a:1\"\nkey = \"k\"\nadmin_key = \"admin\"\ntenant = \"from-file\"", 0o600)
+	found, err := findContext(nil, environment(map[string]string{"TASKYARD_ADDRESS": "a:1", "TASKYARD_KEY": "own"}), folder)
+	if err != nil || found.Key != "own" || found.Tenant != "" {
+		t.Fatalf("the tenant of another key is not used: %+v %v", found, err)
+	}
+	found, err = findContext(map[string]string{"tenant": "other"}, environment(nil), folder)
+	if err != nil || found.Key != "admin" || found.Tenant != "other" {
+		t.Fatalf("another tenant is accessible to the administrator only: %+v %v", found, err)
+	}
+}
+
+func TestNamedContextIsChosen(t *testing.T) {
+	home := t.TempDir()
+	folder := filepath.Join(home, ".config", "taskyard")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text := "current = \"one\"\n[contexts.one]\naddress = \"a:1\"\n[contexts.two]\naddress = \"b:1\"\nkey = \"k\"\n"
+	if err := os.WriteFile(filepath.Join(folder, "config.toml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	variables := map[string]string{"HOME": home}
+	found, err := findContext(nil, environment(variables), home)
+	if err != nil || found.Address != "a:1" {
+		t.Fatalf("%+v %v", found, err)
+	}
+	variables["TASKYARD_CONTEXT"] = "two"
+	found, err = findContext(nil, environment(variables), home)
+	if err != nil || found.Address != "b:1" || found.Key != "k" {
+		t.Fatalf("%+v %v", found, err)
+	}
+	variables["TASKYARD_CONTEXT"] = "three"
+	if _, err = findContext(nil, environment(variables), home); err == nil || !strings.Contains(err.Error(), "only: one, two") {
+		t.Fatalf("%v", err)
 	}
 }

@@ -58,18 +58,19 @@ type WatchOptions struct {
 // Watch yields every change once and in order, over broken connections and restarts of the server. An error ends it:
 // errors.Is(err, ResumeTokenExpired) if the history after the token is gone.
 func (c *Client) Watch(ctx context.Context, options WatchOptions) iter.Seq2[*Event, error] {
-	request := &pb.WatchTasksRequest{Parent: c.parent(), Filter: options.Filter, UntilTerminal: options.UntilTerminal, View: options.View}
-	for _, each := range options.Tasks {
-		request.Names = append(request.Names, c.name(each))
-	}
 	return func(yield func(*Event, error) bool) {
+		request, err := c.watchRequest(ctx, options)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
 		token, seen := options.ResumeToken, versions{}
 		source := resumed[pb.WatchTasksResponse]{client: c, token: token, endless: !options.UntilTerminal, silence: silence,
 			open: func(ctx context.Context, token string) (grpc.ServerStreamingClient[pb.WatchTasksResponse], error) {
 				request.ResumeToken, request.Snapshot = token, options.Snapshot && token == ""
 				return c.tasks().WatchTasks(ctx, request)
 			}}
-		err := source.each(ctx, func(response *pb.WatchTasksResponse) (bool, error) {
+		err = source.each(ctx, func(response *pb.WatchTasksResponse) (bool, error) {
 			for position, event := range response.GetEvents() {
 				// Until the last event of a response is processed, only the token before it is safe.
 				if position == len(response.GetEvents())-1 && response.GetResumeToken() != "" {
@@ -87,6 +88,15 @@ func (c *Client) Watch(ctx context.Context, options WatchOptions) iter.Seq2[*Eve
 	}
 }
 
+func (c *Client) watchRequest(ctx context.Context, options WatchOptions) (*pb.WatchTasksRequest, error) {
+	parent, err := c.parent(ctx)
+	request := &pb.WatchTasksRequest{Parent: parent, Filter: options.Filter, UntilTerminal: options.UntilTerminal, View: options.View}
+	for _, each := range options.Tasks {
+		request.Names = append(request.Names, taskName(parent, each))
+	}
+	return request, err
+}
+
 // LogOptions choose what of a log is read; the zero value is all that is stored now.
 type LogOptions struct {
 	// Follow goes on until the task has ended.
@@ -100,16 +110,21 @@ type LogOptions struct {
 
 // Logs yields the output of a task, each line once, over broken connections and restarts of the server.
 func (c *Client) Logs(ctx context.Context, task string, options LogOptions) iter.Seq2[*pb.LogEntry, error] {
-	request := &pb.TailTaskLogsRequest{Parent: c.name(task), Follow: options.Follow, TailLines: int32(options.Tail),
-		Generation: options.Generation, MinLevel: options.MinLevel}
 	return func(yield func(*pb.LogEntry, error) bool) {
+		name, err := c.name(ctx, task)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		request := &pb.TailTaskLogsRequest{Parent: name, Follow: options.Follow, TailLines: int32(options.Tail),
+			Generation: options.Generation, MinLevel: options.MinLevel}
 		last := map[int64]int64{}
 		source := resumed[pb.TailTaskLogsResponse]{client: c,
 			open: func(ctx context.Context, token string) (grpc.ServerStreamingClient[pb.TailTaskLogsResponse], error) {
 				request.ResumeToken = token
 				return c.tasks().TailTaskLogs(ctx, request)
 			}}
-		err := source.each(ctx, func(response *pb.TailTaskLogsResponse) (bool, error) {
+		err = source.each(ctx, func(response *pb.TailTaskLogsResponse) (bool, error) {
 			if response.GetDroppedCount() > 0 && !yield(dropped(response), nil) {
 				return false, nil
 			}

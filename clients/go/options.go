@@ -27,7 +27,7 @@ func WithKey(key string) Option { return with("key", key) }
 // WithAdminKey sets the key of administrative calls.
 func WithAdminKey(key string) Option { return with("admin_key", key) }
 
-// WithTenant sets the tenant whose tasks the client names.
+// WithTenant sets the tenant whose tasks the client names; without it the one of the context, then that of the key.
 func WithTenant(tenant string) Option { return with("tenant", tenant) }
 
 // WithTLSCA sets the file of the authority that signed the servers' certificates; it turns TLS on.

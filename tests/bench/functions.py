@@ -44,7 +44,7 @@ async def run(server: PostgresServer, directory: Path, report: Report, *, quick:
     for name, title in (("noop", "async"), ("noop-sync", "plain")):
         measured = [await _alone(directory / f"{name}-{n}", name, count) for n in range(runs)]
         _add(report, f"no-op {title} functions, runner alone", measured)
-    measured = [await _end_to_end(server, directory / f"whole-{n}", count) for n in range(runs)]
+    measured = [await end_to_end(server, directory / f"whole-{n}", count) for n in range(runs)]
     _add(report, "no-op async functions, end to end", measured)
 
 
@@ -220,7 +220,7 @@ class _Raw:
 # -- end to end
 
 
-async def _end_to_end(server: PostgresServer, directory: Path, count: int) -> tuple[float, float, float]:
+async def end_to_end(server: PostgresServer, directory: Path, count: int) -> tuple[float, float, float]:
     """The drain of a backlog by a real taskdb, scheduler and runner."""
     directory.mkdir()
     with migrated(server) as url:

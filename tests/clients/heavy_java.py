@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.suite import ROOT, Suite
+from tests.clients.example_worker import watch_example_work
 from tests.clients.first_program import follow
 from tests.clients.toolchain import require, succeed, tool_environment
 
@@ -37,3 +38,10 @@ def test_the_client_passes_its_own_tests(suite: Suite) -> None:
 @pytest.mark.timeout(900)
 def test_the_readme_works_word_for_word_from_a_fresh_clone(suite: Suite, tmp_path: Path) -> None:
     follow("clients/java/README.md", suite, tmp_path)
+
+
+@pytest.mark.timeout(900)
+def test_the_example_of_a_worker_serves_tasks(suite: Suite, runner_key: str) -> None:
+    succeed("make", "-s", "build", cwd=PACKAGE)
+    classes = f"target/classes:{(PACKAGE / 'target/classpath').read_text().strip()}"
+    watch_example_work(["java", "-cp", classes, "examples/Worker.java"], PACKAGE, suite, runner_key)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.suite import ROOT, Suite
+from tests.clients.example_worker import watch_example_work
 from tests.clients.first_program import follow
 from tests.clients.toolchain import require, succeed, tool_environment
 
@@ -42,6 +43,12 @@ def test_the_readme_works_word_for_word_from_a_fresh_clone(
     # The dependencies are compiled once; the client itself is that of the copy.
     monkeypatch.setenv("CARGO_TARGET_DIR", str(PACKAGE / "target"))
     follow("clients/rust/README.md", suite, tmp_path)
+
+
+@pytest.mark.timeout(1800)
+def test_the_example_of_a_worker_serves_tasks(suite: Suite, runner_key: str) -> None:
+    succeed("cargo", "build", "-q", "--locked", "--example", "worker", cwd=PACKAGE)
+    watch_example_work(["target/debug/examples/worker"], PACKAGE, suite, runner_key)
 
 
 def test_the_lock_names_the_standard_index_only() -> None:

@@ -11,7 +11,7 @@ import time
 from tests.conformance.languages import LANGUAGES, Language
 from tests.conformance.play import Verdict, features, play
 from tests.conformance.table import Behaviour, behaviours
-from tests.conformance.world import open_world
+from tests.conformance.world import STALL_SECONDS, open_world
 
 SIGNS = {True: "✓", False: "✗"}
 
@@ -32,10 +32,12 @@ def available(names: list[str], without: list[str]) -> list[Language]:
     return found
 
 
-async def play_all(languages: list[Language], chosen: list[Behaviour]) -> dict[tuple[str, str], Verdict]:
+async def play_all(
+    languages: list[Language], chosen: list[Behaviour], stall: float
+) -> dict[tuple[str, str], Verdict]:
     """The verdict of each behaviour in each language."""
     verdicts: dict[tuple[str, str], Verdict] = {}
-    async with open_world() as world:
+    async with open_world(stall) as world:
         for language in languages:
             offered = await features(language, world)
             for behaviour in chosen:
@@ -70,6 +72,9 @@ def main() -> int:
     parser.add_argument("languages", nargs="*", help=", ".join(language.name for language in LANGUAGES))
     parser.add_argument("--without", action="append", default=[], help="leave this language out")
     parser.add_argument("--only", action="append", help="play this behaviour; may be repeated")
+    parser.add_argument(
+        "--stall", type=float, default=STALL_SECONDS, help="how long a stalled reader stalls, in seconds"
+    )
     arguments = parser.parse_args()
     if unknown := set(arguments.languages) - {language.name for language in LANGUAGES}:
         parser.error(f"no such language: {', '.join(sorted(unknown))}")
@@ -81,7 +86,7 @@ def main() -> int:
     except subprocess.CalledProcessError as error:
         print(f"{' '.join(error.cmd)} failed with status {error.returncode}", file=sys.stderr)
         return 1
-    verdicts = asyncio.run(play_all(languages, chosen))
+    verdicts = asyncio.run(play_all(languages, chosen, arguments.stall))
     show(languages, chosen, verdicts)
     failed = sum(bool(verdict.fault) for verdict in verdicts.values())
     print(

@@ -21,7 +21,6 @@ from taskyard import (
     function,
     tracing,
 )
-from taskyard.context import DEFAULT_TENANT
 from taskyard.new_task import NewTask
 from taskyard.v1.common_pb2 import Payload
 
@@ -121,10 +120,9 @@ class Driver:
     async def op_connect(self, **options: Any) -> dict[str, Any]:
         await self.close()
         # A step has 30 s for its answer, which is as long as the client waits out an outage by default.
-        self._client = Client(options.pop("address", None), patience=10, **options)
-        # Without a configured tenant that of the key, which the first call finds out.
-        tenant = self.client.context.tenant or DEFAULT_TENANT
-        return {"address": self.client.context.address, "tenant": tenant}
+        patience = options.pop("outage_timeout", 10)
+        self._client = Client(options.pop("address", None), patience=patience, **options)
+        return {"address": self.client.context.address, "tenant": self.client.context.tenant}
 
     async def op_create(self, traceparent: str = "", **given: Any) -> dict[str, Any]:
         given.pop("external", None)

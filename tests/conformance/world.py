@@ -15,13 +15,19 @@ from typing import Any
 import grpc.aio
 
 from taskyard import Client, Phase, command
-from taskyard.v1 import api_key_pb2
+from taskyard.v1 import api_key_pb2, tenant_pb2
 from tests.acceptance.suite import Suite, client_environment, running_suite
 from tests.conformance.certificates import make_authority
 from tests.conformance.driver import Driver
 from tests.conformance.second_worker import finish_claimed
 from tests.harness.processes import free_port
 from tests.harness.tcp_proxy import TcpProxy, proxy_to
+
+NEARBY = ".taskyard/context.toml"
+CONFIG = ".config/taskyard/config.toml"
+# Of the 60 s after which taskdb ends the stream of a reader that accepts nothing; `--stall 65` plays that.
+STALL_SECONDS = 2.0
+REAP_GRACE = "12s"
 
 
 class ActError(AssertionError):
@@ -44,12 +50,18 @@ class World:
 
 
 @contextlib.asynccontextmanager
-async def open_world() -> AsyncIterator[World]:
-    """The suite with everything that a table may name, for as long as the block runs."""
+async def open_world(stall: float = STALL_SECONDS) -> AsyncIterator[World]:
+    """The suite with everything that a table may name, for as long as the block runs.
+
+    A stalled reader stalls for `stall` seconds.
+    """
     async with contextlib.AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="taskyard-conformance-")))
         folder.chmod(0o755)
-        suite = await asyncio.to_thread(stack.enter_context, running_suite())
+        # A worker's lease is to expire soon after its time, also when taskdb was killed by an earlier play.
+        suite = await asyncio.to_thread(
+            stack.enter_context, running_suite(TASKYARD_TASKDB_REAP_GRACE=REAP_GRACE)
+        )
         found = suite.context
         client = await stack.enter_async_context(
             Client(
@@ -68,7 +80,8 @@ async def open_world() -> AsyncIterator[World]:
         }
         variables = {
             **{name: found[name] for name in ("address", "scheduler", "key")},
-            "runner_key": await _runner_key(client),
+            "runner_key": await _key(client, api_key_pb2.PRINCIPAL_KIND_RUNNER),
+            "other_key": await _key_of_another_tenant(client),
             "proxy": proxies["taskdb"].address,
             "scheduler_proxy": proxies["scheduler"].address,
             "tls": proxies["tls"].address,
@@ -77,14 +90,21 @@ async def open_world() -> AsyncIterator[World]:
             "foreign": await stack.enter_async_context(_foreign_server()),
             "nobody": f"127.0.0.1:{free_port()}",
             "folder": str(folder),
+            "stall": str(stall),
         }
         yield World(suite, client, variables, proxies)
 
 
-async def _runner_key(client: Client) -> str:
-    made = api_key_pb2.ApiKey(description="conformance", kind=api_key_pb2.PRINCIPAL_KIND_RUNNER)
+async def _key(client: Client, kind: api_key_pb2.PrincipalKind.ValueType, tenant: str = "") -> str:
+    made = api_key_pb2.ApiKey(description="conformance", kind=kind, tenant=tenant)
     _, secret = await client.admin.create_key(made)
     return secret
+
+
+async def _key_of_another_tenant(client: Client) -> str:
+    tenant = tenant_pb2.Tenant(display_name="Conformance", tier=tenant_pb2.TENANT_TIER_FREE)
+    await client.admin.create_tenant("conformance", tenant)
+    return await _key(client, api_key_pb2.PRINCIPAL_KIND_TENANT, "conformance")
 
 
 @contextlib.asynccontextmanager
@@ -114,20 +134,20 @@ class Stage:
     async def driver(self) -> Driver:
         """The driver; the first use starts it where the suite's context is found."""
         if self._driver is None:
-            await self.restart(dict(self.world.suite.context), {}, 0o600)
+            await self.restart({NEARBY: _toml(self.world.suite.context)}, {}, 0o600)
         assert self._driver is not None
         return self._driver
 
-    async def restart(self, context: Mapping[str, str], environment: Mapping[str, str], mode: int) -> None:
-        """Start the driver anew, with this context file (none if it is empty) and these variables."""
+    async def restart(self, files: Mapping[str, str], environment: Mapping[str, str], mode: int) -> None:
+        """Start the driver anew, with these files in its home and current folder, and these variables."""
         await self.close()
-        file = self._folder / "home/.taskyard/context.toml"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.unlink(missing_ok=True)
-        if context:
-            file.write_text("".join(f"{name} = {_quoted(value)}\n" for name, value in context.items()))
-            file.chmod(mode)
-        home = file.parents[1]
+        home = self._folder / "home"
+        for name in (NEARBY, CONFIG):
+            (home / name).parent.mkdir(parents=True, exist_ok=True)
+            (home / name).unlink(missing_ok=True)
+        for name, text in files.items():
+            (home / name).write_text(text)
+            (home / name).chmod(mode)
         variables = {**client_environment(), "HOME": str(home), **environment}
         self._driver = await Driver.start(self._command, home, variables, self._folder / "driver.log")
 
@@ -153,6 +173,7 @@ class Stage:
             "phases": self._act_phases,
             "names": self._act_names,
             "finish elsewhere": self._act_finish_elsewhere,
+            "stall": self._act_stall,
         }
         if name not in acts:
             raise ActError(f"no such act: {name}; use {', '.join(acts)}")
@@ -161,11 +182,17 @@ class Stage:
     async def _act_driver(
         self,
         context: Mapping[str, str] | None = None,
+        contexts: Mapping[str, Mapping[str, str]] | None = None,
+        current: str = "",
         env: Mapping[str, str] | None = None,
         mode: str = "600",
     ) -> None:
-        """A new driver with another context file and environment."""
-        await self.restart(context or {}, env or {}, int(mode, 8))
+        """A new driver with another context file, contexts of the user by name, and environment."""
+        files = {NEARBY: _toml(context)} if context else {}
+        if contexts:
+            tables = [f"[contexts.{name}]\n{_toml(values)}" for name, values in contexts.items()]
+            files[CONFIG] = "".join([_toml({"current": current}), *tables])
+        await self.restart(files, env or {}, int(mode, 8))
 
     async def _act_kill(self, service: str) -> None:
         """kill -9 of a service; the suite starts it again."""
@@ -245,10 +272,18 @@ class Stage:
                 f"{len(found)} items; missing {sorted(missing)[:5]}, not expected {sorted(extra)[:5]}"
             )
 
+    async def _act_stall(self, seconds: str) -> None:
+        """Let a stream go unread for this long."""
+        await asyncio.sleep(float(seconds))
+
     async def _act_finish_elsewhere(self, task: str, output: str, seconds: float = 60.0) -> None:
         """Claim the task as another worker once its lease has expired, and report a success."""
         key, scheduler = self.variables["runner_key"], self.variables["scheduler"]
         await finish_claimed(scheduler, key, f"other-{self.variables['run']}", task, output, seconds)
+
+
+def _toml(values: Mapping[str, str]) -> str:
+    return "".join(f"{name} = {_quoted(value)}\n" for name, value in values.items())
 
 
 def _quoted(value: str) -> str:

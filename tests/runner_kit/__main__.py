@@ -6,7 +6,8 @@ import argparse
 import asyncio
 import sys
 
-from tests.runner_kit.subject import KNOWN, build_go_runner
+from tests.runner_kit.broken import BREAKS, Tampering
+from tests.runner_kit.subject import KNOWN, Runner, build_go_runner
 from tests.runner_kit.verdicts import judge
 
 
@@ -16,13 +17,16 @@ def main() -> int:
     parser.add_argument(
         "--only", type=int, action="append", default=[], help="play this rule; may be repeated"
     )
+    parser.add_argument("--break", dest="broken", type=int, choices=sorted(BREAKS), help="break this rule")
     parser.add_argument("command", nargs="*", help="with {scheduler}, {id} and {data}")
     arguments = parser.parse_args()
     if bool(arguments.runner) == bool(arguments.command):
         parser.error("give either --runner or -- and a command")
     if arguments.runner == "go":
         build_go_runner()
-    verdicts = asyncio.run(judge(arguments.command or KNOWN[arguments.runner], arguments.only))
+    command = arguments.command or KNOWN[arguments.runner]
+    runner = Runner(command, BREAKS.get(arguments.broken, Tampering))
+    verdicts = asyncio.run(judge(runner, arguments.only))
     broken = [number for number, verdict in verdicts.items() if verdict]
     print(f"broken: {', '.join(map(str, broken))}" if broken else "every rule is kept")
     return 1 if broken else 0

@@ -1,15 +1,10 @@
-"""A runner with one rule broken on purpose: our own runner behind a proxy that tampers with the link.
-
-python -m tests.runner_kit.broken RULE --scheduler … and the rest of the runner's arguments
-"""
+"""Runners with one rule broken on purpose: a runner behind a proxy that tampers with the link."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import sys
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import grpc.aio
@@ -58,6 +53,23 @@ class NoSpool(Tampering):
         return Request(reports=link.ReportBatch(reports=fresh)) if fresh else None
 
 
+class ForgottenCheckpoint(Tampering):
+    """Rule 10: what was uploaded once is not uploaded again."""
+
+    def __init__(self) -> None:
+        self._complete = 0
+        self._current = 0
+
+    def request(self, request: Request) -> Request | None:
+        if not request.HasField("checkpoint_chunk"):
+            return request
+        chunk = request.checkpoint_chunk
+        self._current = chunk.header.sequence or self._current
+        repeated = self._current <= self._complete
+        self._complete = self._current if chunk.last else self._complete
+        return None if repeated else request
+
+
 class NoWindow(Tampering):
     """Rule 11: the windows of the scheduler are ignored."""
 
@@ -67,7 +79,12 @@ class NoWindow(Tampering):
         return response
 
 
-BREAKS: dict[int, Callable[[], Tampering]] = {1: ForgetfulHello, 7: NoSpool, 11: NoWindow}
+BREAKS: dict[int, Callable[[], Tampering]] = {
+    1: ForgetfulHello,
+    7: NoSpool,
+    10: ForgottenCheckpoint,
+    11: NoWindow,
+}
 
 
 class Proxy(RunnerLinkServiceServicer):
@@ -99,22 +116,15 @@ class Proxy(RunnerLinkServiceServicer):
         await call.done_writing()
 
 
-async def main(rule: int, arguments: list[str]) -> int:
-    place = arguments.index("--scheduler") + 1
+@asynccontextmanager
+async def proxied(scheduler: str, tampering: Tampering) -> AsyncIterator[str]:
+    """The address of a proxy to the scheduler."""
     server = grpc.aio.server()
-    async with open_channel(arguments[place], options=client_channel_options()) as channel:
-        add_RunnerLinkServiceServicer_to_server(Proxy(RunnerLinkServiceStub(channel), BREAKS[rule]()), server)
-        arguments[place] = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    async with open_channel(scheduler, options=client_channel_options()) as channel:
+        add_RunnerLinkServiceServicer_to_server(Proxy(RunnerLinkServiceStub(channel), tampering), server)
+        port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
-        runner = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "taskyard_runner", *arguments, "--kind", "command", "--sandbox", "none"
-        )
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, os.kill, runner.pid, number)
-        code = await runner.wait()
-        await server.stop(1)
-    return code
-
-
-if __name__ == "__main__":
-    sys.exit(asyncio.run(main(int(sys.argv[1]), sys.argv[2:])))
+        try:
+            yield f"127.0.0.1:{port}"
+        finally:
+            await server.stop(None)

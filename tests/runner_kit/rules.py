@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from services.runner.tests.scheduler_peer import Task, duration, run_key
 from taskyard.v1 import lease_pb2, runner_pb2, task_pb2
 from taskyard.v1 import runner_link_service_pb2 as link
+from tests.runner_kit.checkpoints import rule_10
 from tests.runner_kit.peer import UNKNOWN_MEMBER, KitScheduler, listed, spec_of
-from tests.runner_kit.subject import subject
+from tests.runner_kit.subject import Runner, subject
 
-Play = Callable[[Sequence[str], Path], Awaitable[None]]
+Play = Callable[[Runner, Path], Awaitable[None]]
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 # How long an act may take that a rule does not bound, on a busy machine.
 SOON = 30.0
 
 
-async def rule_1(command: Sequence[str], folder: Path) -> None:
+async def rule_1(command: Runner, folder: Path) -> None:
     """Hello is first and once; nothing before welcome; after a loss it lists everything."""
     async with subject(command, folder, heartbeat_interval=1.0) as runner:
         peer = runner.peer
@@ -48,7 +49,7 @@ async def rule_1(command: Sequence[str], folder: Path) -> None:
         assert not peer.faults, peer.faults
 
 
-async def rule_2(command: Sequence[str], folder: Path) -> None:
+async def rule_2(command: Runner, folder: Path) -> None:
     """An aborted run stops and is not reported; a later generation of the task runs."""
     async with subject(command, folder, heartbeat_interval=1.0) as runner:
         peer = runner.peer
@@ -67,7 +68,7 @@ async def rule_2(command: Sequence[str], folder: Path) -> None:
         assert kinds == ["started"], f"the aborted run was reported as {kinds[1:]}"
 
 
-async def rule_3(command: Sequence[str], folder: Path) -> None:
+async def rule_3(command: Runner, folder: Path) -> None:
     """A repeated assignment is the same assignment; one whose lease has run out is released."""
     async with subject(command, folder, heartbeat_interval=1.0) as runner:
         peer = runner.peer
@@ -93,7 +94,7 @@ async def rule_3(command: Sequence[str], folder: Path) -> None:
         assert not runner.path("late").exists(), "a task whose lease had run out was executed"
 
 
-async def rule_4(command: Sequence[str], folder: Path) -> None:
+async def rule_4(command: Runner, folder: Path) -> None:
     """Accepted assignments are listed in a heartbeat within 1 s; others are released."""
     async with subject(
         command, folder, heartbeat_interval=30.0, lease_duration=90.0, first_lease=60.0
@@ -113,7 +114,7 @@ async def rule_4(command: Sequence[str], folder: Path) -> None:
         runner.path("gate").touch()
 
 
-async def rule_5(command: Sequence[str], folder: Path) -> None:
+async def rule_5(command: Runner, folder: Path) -> None:
     """Heartbeats: on time, differences only, full on request; a lease counts from the sending."""
     async with subject(command, folder, heartbeat_interval=0.5) as runner:
         peer = runner.peer
@@ -145,7 +146,7 @@ async def rule_5(command: Sequence[str], folder: Path) -> None:
     await _lease_counts_from_the_sending(command, folder / "lease")
 
 
-async def _lease_counts_from_the_sending(command: Sequence[str], folder: Path) -> None:
+async def _lease_counts_from_the_sending(command: Runner, folder: Path) -> None:
     async with subject(
         command, folder, heartbeat_interval=3.0, lease_duration=4.0, first_lease=4.0
     ) as runner:
@@ -158,7 +159,7 @@ async def _lease_counts_from_the_sending(command: Sequence[str], folder: Path) -
         assert stopped, "work that must not overlap goes on without a lease"
 
 
-async def rule_6(command: Sequence[str], folder: Path) -> None:
+async def rule_6(command: Runner, folder: Path) -> None:
     """No ack for 3 intervals: the runner reconnects, and its work goes on."""
     async with subject(command, folder, heartbeat_interval=0.5) as runner:
         peer = runner.peer
@@ -171,7 +172,7 @@ async def rule_6(command: Sequence[str], folder: Path) -> None:
         assert (await peer.outcome(task)).WhichOneof("report") == "succeeded"
 
 
-async def rule_7(command: Sequence[str], folder: Path) -> None:
+async def rule_7(command: Runner, folder: Path) -> None:
     """Reports are spooled: in order, again after a loss and a crash until acknowledged, never after."""
     async with subject(command, folder, heartbeat_interval=0.5) as runner:
         peer = runner.peer
@@ -215,7 +216,7 @@ async def _until_sent(
         raise AssertionError(problem) from None
 
 
-async def rule_8(command: Sequence[str], folder: Path) -> None:
+async def rule_8(command: Runner, folder: Path) -> None:
     """Progress is not spooled: it has seq 0."""
     async with subject(command, folder, heartbeat_interval=0.5) as runner:
         peer = runner.peer
@@ -226,7 +227,7 @@ async def rule_8(command: Sequence[str], folder: Path) -> None:
         assert not spooled, f"progress came through the spool: {spooled}"
 
 
-async def rule_9(command: Sequence[str], folder: Path) -> None:
+async def rule_9(command: Runner, folder: Path) -> None:
     """Logs are numbered per run, and sent again until acknowledged."""
     async with subject(command, folder, heartbeat_interval=0.5) as runner:
         peer = runner.peer
@@ -249,7 +250,7 @@ async def rule_9(command: Sequence[str], folder: Path) -> None:
             assert outcome.log_sequence == 3, f"log_sequence of the outcome is {outcome.log_sequence}"
 
 
-async def rule_11(command: Sequence[str], folder: Path) -> None:
+async def rule_11(command: Runner, folder: Path) -> None:
     """No more than the window is in flight; heartbeats are not counted."""
     flow = link.FlowControl(max_unacked_reports=2, max_unacked_bytes=1 << 20)
     async with subject(command, folder, heartbeat_interval=0.5, flow=flow) as runner:
@@ -265,7 +266,7 @@ async def rule_11(command: Sequence[str], folder: Path) -> None:
             await peer.outcome(task)
 
 
-async def rule_12(command: Sequence[str], folder: Path) -> None:
+async def rule_12(command: Runner, folder: Path) -> None:
     """The runner reads while it cannot write; no message is above 4 MiB."""
     async with subject(
         command, folder, heartbeat_interval=30.0, lease_duration=90.0, first_lease=60.0
@@ -286,7 +287,7 @@ async def rule_12(command: Sequence[str], folder: Path) -> None:
         assert peer.largest <= MAX_MESSAGE_BYTES, f"a message has {peer.largest} bytes"
 
 
-async def rule_13(command: Sequence[str], folder: Path) -> None:
+async def rule_13(command: Runner, folder: Path) -> None:
     """Commands are desired state: repeating one is harmless."""
     async with subject(command, folder, heartbeat_interval=0.5) as runner:
         peer = runner.peer
@@ -316,7 +317,7 @@ async def rule_13(command: Sequence[str], folder: Path) -> None:
         assert after.WhichOneof("report") == "succeeded", f"takes no work after undrain: {after}"
 
 
-async def rule_14(command: Sequence[str], folder: Path) -> None:
+async def rule_14(command: Runner, folder: Path) -> None:
     """Goodbye of the scheduler: half-close, wait, reconnect; goodbye of the runner ends its session."""
     async with subject(command, folder, heartbeat_interval=0.5) as runner:
         peer = runner.peer
@@ -337,7 +338,7 @@ async def rule_14(command: Sequence[str], folder: Path) -> None:
         assert last.goodbye is not None, "the runner ended without a goodbye"
 
 
-async def rule_15(command: Sequence[str], folder: Path) -> None:
+async def rule_15(command: Runner, folder: Path) -> None:
     """Unknown members are ignored; the hello names a version."""
     async with subject(command, folder, heartbeat_interval=0.5) as runner:
         peer = runner.peer
@@ -353,7 +354,7 @@ def _verdict(task: Task, action: lease_pb2.LeaseAction.ValueType) -> lease_pb2.L
     return lease_pb2.LeaseVerdict(lease=task.assignment.lease, action=action, grace_period=duration(1))
 
 
-PLAYS: dict[int, Play | None] = {
+PLAYS: dict[int, Play] = {
     1: rule_1,
     2: rule_2,
     3: rule_3,
@@ -363,8 +364,7 @@ PLAYS: dict[int, Play | None] = {
     7: rule_7,
     8: rule_8,
     9: rule_9,
-    # Commands write no checkpoints.
-    10: None,
+    10: rule_10,
     11: rule_11,
     12: rule_12,
     13: rule_13,

@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.harness.leash import leashed
+from tests.runner_kit.broken import Tampering, proxied
 from tests.runner_kit.peer import KitScheduler
 
 ROOT = Path(__file__).parents[2]
@@ -32,18 +33,31 @@ def build_go_runner() -> None:
     subprocess.run(build, cwd=ROOT, check=True)
 
 
+class NotExercised(Exception):
+    """The runner does not offer what a rule is about."""
+
+
+@dataclass(frozen=True)
+class Runner:
+    """A runner by its command line; `tampering` breaks a rule on its link."""
+
+    command: Sequence[str]
+    tampering: Callable[[], Tampering] = Tampering
+
+
 @dataclass
 class Subject:
-    """A scheduler and the runner that is connected to it."""
+    """A scheduler and the runner that is connected to it, at the address `scheduler`."""
 
     peer: KitScheduler
+    scheduler: str
     command: Sequence[str]
     folder: Path
     process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
         """Start the runner; what it prints is appended to runner.log."""
-        values = {"{scheduler}": self.peer.address, "{id}": "kit", "{data}": str(self.folder / "data")}
+        values = {"{scheduler}": self.scheduler, "{id}": "kit", "{data}": str(self.folder / "data")}
         argv = [values.get(part, part) for part in self.command]
         (self.folder / "data").mkdir(exist_ok=True)
         with (self.folder / "runner.log").open("ab") as log:
@@ -102,12 +116,16 @@ def _children(pid: int) -> list[int]:
 
 
 @asynccontextmanager
-async def subject(command: Sequence[str], folder: Path, **settings: Any) -> AsyncIterator[Subject]:
+async def subject(runner: Runner, folder: Path, **settings: Any) -> AsyncIterator[Subject]:
     """A connected runner, ended afterwards."""
     folder.mkdir(parents=True)
     folder.chmod(0o777)
-    async with KitScheduler(**settings) as peer:
-        under_test = Subject(peer, command, folder)
+    async with AsyncExitStack() as stack:
+        peer = await stack.enter_async_context(KitScheduler(**settings))
+        scheduler = peer.address
+        if runner.tampering is not Tampering:
+            scheduler = await stack.enter_async_context(proxied(scheduler, runner.tampering()))
+        under_test = Subject(peer, scheduler, runner.command, folder)
         await under_test.start()
         try:
             await peer.session_number(1, START_SECONDS)

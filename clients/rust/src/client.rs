@@ -13,6 +13,7 @@ use crate::{
     new_task::{new_request_id, NewTask},
     retry::RetryTimer,
     stream::{responses, Resume, Sequences, Versions, WatchEvent, SILENCE, STREAM_LIMIT},
+    tenant::Tenant,
     v1::{
         batch_create_tasks_result, explain_task_request::Subject, BatchCreateTasksRequest, BatchCreateTasksResponse,
         BatchMode, CancelTaskRequest, CancelTaskResponse, CreateTaskResponse, DeleteTaskRequest, DeleteTaskResponse,
@@ -78,6 +79,7 @@ impl Options {
         self.set("admin_key", value)
     }
 
+    /// The tenant whose tasks the client names; without it the one of the context, then that of the key.
     #[must_use]
     pub fn tenant(self, value: &str) -> Self {
         self.set("tenant", value)
@@ -108,7 +110,7 @@ impl Options {
         let here = env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
         let context = context::find(&self.given, &|name| env::var(name).ok(), &here)?;
         Ok(Client {
-            parent: tenant_name(&context.tenant),
+            tenant: Arc::default(),
             channels: Arc::new(Channels::new(context, self.timeout)?),
             outage: self.outage_timeout.unwrap_or(Duration::from_secs(300)),
         })
@@ -120,7 +122,7 @@ impl Options {
 pub struct Client {
     channels: Arc<Channels>,
     outage: Duration,
-    parent: String,
+    tenant: Arc<Tenant>,
 }
 
 impl Client {
@@ -147,7 +149,8 @@ impl Client {
 
     /// Creates a task; when this returns it is stored durably. A retry inside creates no second task.
     pub async fn create(&self, task: NewTask) -> Result<CreateTaskResponse> {
-        self.call(Server::Taskdb, path!("CreateTask"), task.into_request(&self.parent)).await
+        let request = task.into_request(&self.parent().await?);
+        self.call(Server::Taskdb, path!("CreateTask"), request).await
     }
 
     /// Creates up to 1000 tasks in one call; for each, in order, the created task or its error.
@@ -156,7 +159,7 @@ impl Client {
         tasks: impl IntoIterator<Item = NewTask>,
     ) -> Result<Vec<Result<CreateTaskResponse>>> {
         let request = BatchCreateTasksRequest {
-            parent: self.parent.clone(),
+            parent: self.parent().await?,
             requests: tasks.into_iter().map(|task| task.into_request("")).collect(),
             mode: BatchMode::PerItem.into(),
             ..Default::default()
@@ -172,7 +175,7 @@ impl Client {
 
     /// A task.
     pub async fn get(&self, task: &str) -> Result<Task> {
-        let request = GetTaskRequest { name: self.name(task), ..Default::default() };
+        let request = GetTaskRequest { name: self.name(task).await?, ..Default::default() };
         let response: GetTaskResponse = self.call(Server::Taskdb, path!("GetTask"), request).await?;
         Ok(response.task.unwrap_or_default())
     }
@@ -182,8 +185,9 @@ impl Client {
     pub fn list(&self, filter: &str, page_size: i32) -> impl Stream<Item = Result<Task>> {
         let client = self.clone();
         let filter = filter.to_owned();
-        let mut request = ListTasksRequest { parent: self.parent.clone(), filter, page_size, ..Default::default() };
+        let mut request = ListTasksRequest { filter, page_size, ..Default::default() };
         try_stream! {
+            request.parent = client.parent().await?;
             loop {
                 let page: ListTasksResponse =
                     client.call(Server::Taskdb, path!("ListTasks"), request.clone()).await?;
@@ -201,8 +205,9 @@ impl Client {
     /// The runs of a task, newest first.
     pub fn runs(&self, task: &str) -> impl Stream<Item = Result<TaskRun>> {
         let client = self.clone();
-        let mut request = ListTaskRunsRequest { parent: self.name(task), ..Default::default() };
+        let task = task.to_owned();
         try_stream! {
+            let mut request = ListTaskRunsRequest { parent: client.name(&task).await?, ..Default::default() };
             loop {
                 let page: ListTaskRunsResponse =
                     client.call(Server::Taskdb, path!("ListTaskRuns"), request.clone()).await?;
@@ -219,23 +224,18 @@ impl Client {
 
     /// Why a task does not run.
     pub async fn explain(&self, task: &str) -> Result<ExplainTaskResponse> {
-        let subject = Some(Subject::Name(self.name(task)));
-        let request = ExplainTaskRequest { parent: self.parent.clone(), subject };
+        let subject = Some(Subject::Name(self.name(task).await?));
+        let request = ExplainTaskRequest { parent: self.parent().await?, subject };
         self.call(Server::Scheduler, "/taskyard.v1.ExplainService/ExplainTask", request).await
     }
 
     /// The task once it has ended; [`Error::WaitTimeout`] after `limit`. Retries over outages.
     pub async fn wait(&self, task: &str, limit: Option<Duration>) -> Result<Task> {
-        let name = self.name(task);
         let ends = limit.map(|limit| Instant::now() + limit);
         let mut timer = RetryTimer::new(self.outage);
         loop {
             let left = ends.map_or(WAIT, |ends| ends.saturating_duration_since(Instant::now()).min(WAIT));
-            let timeout = prost_types::Duration::try_from(left).ok();
-            let request = WaitTaskRequest { name: name.clone(), timeout, ..Default::default() };
-            let answer: Result<WaitTaskResponse> =
-                self.channels.unary(Server::Taskdb, path!("WaitTask"), request, Some(left + RESPONSE)).await;
-            let response = match answer {
+            let response = match self.wait_once(task, left).await {
                 Ok(response) => response,
                 Err(error) => {
                     timer.wait(error).await?;
@@ -243,17 +243,23 @@ impl Client {
                 }
             };
             timer.refresh();
-            let task = response.task.unwrap_or_default();
+            let found = response.task.unwrap_or_default();
             if response.satisfied {
-                return Ok(task);
+                return Ok(found);
             }
             if ends.is_some_and(|ends| Instant::now() >= ends) {
-                let phase = task.status.unwrap_or_default().phase();
+                let phase = found.status.unwrap_or_default().phase();
                 let phase = phase.as_str_name().trim_start_matches("TASK_PHASE_").to_owned();
                 let limit = limit.unwrap_or_default();
-                return Err(Error::WaitTimeout(format!("{name} is still {phase} after {limit:?}")));
+                return Err(Error::WaitTimeout(format!("{task} is still {phase} after {limit:?}")));
             }
         }
+    }
+
+    async fn wait_once(&self, task: &str, limit: Duration) -> Result<WaitTaskResponse> {
+        let timeout = prost_types::Duration::try_from(limit).ok();
+        let request = WaitTaskRequest { name: self.name(task).await?, timeout, ..Default::default() };
+        self.channels.unary(Server::Taskdb, path!("WaitTask"), request, Some(limit + RESPONSE)).await
     }
 
     /// Every change of one task from its current state until it has ended.
@@ -269,9 +275,7 @@ impl Client {
     /// Every change that the request selects, once and in order, over broken connections and restarts of the server;
     /// parent and short names are filled in. An error with code `OUT_OF_RANGE` means that the history after the token is
     /// gone.
-    pub fn watch(&self, mut request: WatchTasksRequest) -> impl Stream<Item = Result<WatchEvent>> {
-        request.parent.clone_from(&self.parent);
-        request.names = request.names.iter().map(|task| self.name(task)).collect();
+    pub fn watch(&self, request: WatchTasksRequest) -> impl Stream<Item = Result<WatchEvent>> {
         let resume = Resume {
             token: request.resume_token.clone(),
             endless: !request.until_terminal,
@@ -279,13 +283,19 @@ impl Client {
             outage: self.outage,
         };
         let mut token = request.resume_token.clone();
-        let channels = Arc::clone(&self.channels);
+        let client = self.clone();
         let source = responses(resume, move |resume_token| {
-            let channels = Arc::clone(&channels);
+            let client = client.clone();
             let mut request = request.clone();
             request.snapshot = request.snapshot && resume_token.is_empty();
             request.resume_token = resume_token;
-            async move { channels.server_stream(Server::Taskdb, path!("WatchTasks"), request).await }
+            async move {
+                request.parent = client.parent().await?;
+                for task in &mut request.names {
+                    *task = client.name(task).await?;
+                }
+                client.channels.server_stream(Server::Taskdb, path!("WatchTasks"), request).await
+            }
         });
         try_stream! {
             let mut versions = Versions::default();
@@ -304,15 +314,17 @@ impl Client {
     }
 
     /// The output that the request selects.
-    pub fn tail(&self, mut request: TailTaskLogsRequest) -> impl Stream<Item = Result<LogEntry>> {
-        request.parent = self.name(&request.parent);
+    pub fn tail(&self, request: TailTaskLogsRequest) -> impl Stream<Item = Result<LogEntry>> {
         let token = request.resume_token.clone();
         let resume = Resume { token, endless: false, silence: STREAM_LIMIT, outage: self.outage };
-        let channels = Arc::clone(&self.channels);
+        let client = self.clone();
         let source = responses(resume, move |resume_token| {
-            let channels = Arc::clone(&channels);
-            let request = TailTaskLogsRequest { resume_token, ..request.clone() };
-            async move { channels.server_stream(Server::Taskdb, path!("TailTaskLogs"), request).await }
+            let client = client.clone();
+            let mut request = TailTaskLogsRequest { resume_token, ..request.clone() };
+            async move {
+                request.parent = client.name(&request.parent).await?;
+                client.channels.server_stream(Server::Taskdb, path!("TailTaskLogs"), request).await
+            }
         });
         try_stream! {
             let mut sequences = Sequences::default();
@@ -328,7 +340,7 @@ impl Client {
     /// Requests cancellation; no new attempt starts after this returns. Repeating it is safe.
     pub async fn cancel(&self, task: &str, reason: &str) -> Result<Task> {
         let reason = reason.to_owned();
-        let request = CancelTaskRequest { name: self.name(task), reason, ..Default::default() };
+        let request = CancelTaskRequest { name: self.name(task).await?, reason, ..Default::default() };
         let response: CancelTaskResponse = self.call(Server::Taskdb, path!("CancelTask"), request).await?;
         Ok(response.task.unwrap_or_default())
     }
@@ -336,14 +348,14 @@ impl Client {
     /// Requests a pause; the workload may write a checkpoint before it stops. Repeating it is safe.
     pub async fn pause(&self, task: &str, reason: &str) -> Result<Task> {
         let reason = reason.to_owned();
-        let request = PauseTaskRequest { name: self.name(task), reason, ..Default::default() };
+        let request = PauseTaskRequest { name: self.name(task).await?, reason, ..Default::default() };
         let response: PauseTaskResponse = self.call(Server::Taskdb, path!("PauseTask"), request).await?;
         Ok(response.task.unwrap_or_default())
     }
 
     /// Resumes a paused task. Repeating it is safe.
     pub async fn resume(&self, task: &str) -> Result<Task> {
-        let request = ResumeTaskRequest { name: self.name(task), ..Default::default() };
+        let request = ResumeTaskRequest { name: self.name(task).await?, ..Default::default() };
         let response: ResumeTaskResponse = self.call(Server::Taskdb, path!("ResumeTask"), request).await?;
         Ok(response.task.unwrap_or_default())
     }
@@ -351,37 +363,39 @@ impl Client {
     /// Runs a task that ended without success again, from its latest checkpoint.
     pub async fn retry(&self, task: &str) -> Result<Task> {
         let request_id = new_request_id();
-        let request = RetryTaskRequest { name: self.name(task), request_id, ..Default::default() };
+        let request = RetryTaskRequest { name: self.name(task).await?, request_id, ..Default::default() };
         let response: RetryTaskResponse = self.call(Server::Taskdb, path!("RetryTask"), request).await?;
         Ok(response.task.unwrap_or_default())
     }
 
     /// Deletes an ended task with its runs and logs; its audit trail is kept.
     pub async fn delete(&self, task: &str) -> Result<()> {
-        let request = DeleteTaskRequest { name: self.name(task), ..Default::default() };
+        let request = DeleteTaskRequest { name: self.name(task).await?, ..Default::default() };
         let _: DeleteTaskResponse = self.call(Server::Taskdb, path!("DeleteTask"), request).await?;
         Ok(())
     }
 
     /// Reports the status of an external task, as its owner; name and request id are filled in.
     pub async fn report(&self, task: &str, mut report: ReportTaskStatusRequest) -> Result<Task> {
-        report.name = self.name(task);
+        report.name = self.name(task).await?;
         report.request_id = new_request_id();
         let response: ReportTaskStatusResponse = self.call(Server::Taskdb, path!("ReportTaskStatus"), report).await?;
         Ok(response.task.unwrap_or_default())
     }
 
-    fn name(&self, task: &str) -> String {
-        if task.starts_with("tenants/") {
-            return task.to_owned();
-        }
-        format!("{}/tasks/{task}", self.parent)
+    /// The tenant of the context; where it names none, that of the key.
+    pub async fn tenant(&self) -> Result<String> {
+        self.tenant.id(&self.channels).await.map(str::to_owned)
     }
-}
 
-fn tenant_name(tenant: &str) -> String {
-    if tenant.starts_with("tenants/") {
-        return tenant.to_owned();
+    async fn parent(&self) -> Result<String> {
+        Ok(format!("tenants/{}", self.tenant.id(&self.channels).await?.trim_start_matches("tenants/")))
     }
-    format!("tenants/{tenant}")
+
+    async fn name(&self, task: &str) -> Result<String> {
+        if task.starts_with("tenants/") {
+            return Ok(task.to_owned());
+        }
+        Ok(format!("{}/tasks/{task}", self.parent().await?))
+    }
 }

@@ -31,6 +31,7 @@ pub struct Context {
     pub key: String,
     /// For administrative calls; if empty, `key` is used.
     pub admin_key: String,
+    /// Empty if it is that of the key.
     pub tenant: String,
     pub tls_ca: String,
     /// Where the address came from.
@@ -65,9 +66,12 @@ pub(crate) fn find(given: &Values, environment: &dyn Fn(&str) -> Option<String>,
     });
     let flags = Layer::new("argument", given.clone(), false);
     let exported = Layer::new("TASKYARD_ADDRESS", variables.collect(), false);
-    let files = files(environment, start).into_iter().filter(|file| file.is_file());
-    for layer in [Ok(flags), Ok(exported)].into_iter().chain(files.map(|file| file_layer(&file))) {
-        let mut layer = layer?;
+    let stored: Vec<Result<Layer>> = match environment("TASKYARD_CONTEXT").filter(|name| !name.is_empty()) {
+        Some(name) => vec![named_layer(&config_file(environment), &name)],
+        None => files(environment, start).iter().filter(|file| file.is_file()).map(|file| file_layer(file)).collect(),
+    };
+    for layer in [Ok(flags), Ok(exported)].into_iter().chain(stored) {
+        let layer = layer?;
         let address = found.get("address");
         if let Some(problem) = layer.problem {
             if address.is_some() {
@@ -85,15 +89,10 @@ pub(crate) fn find(given: &Values, environment: &dyn Fn(&str) -> Option<String>,
             }
             _ => {}
         }
-        if found.contains_key("key") {
-            // A key of an earlier layer is used for administrative calls too.
-            layer.values.remove("admin_key");
-        } else if layer.is_file && layer.values.contains_key("key") {
+        if !found.contains_key("key") && layer.is_file && layer.values.contains_key("key") {
             key_file.clone_from(&layer.source);
         }
-        for (name, value) in layer.values {
-            found.entry(name).or_insert(value);
-        }
+        merge(&mut found, layer.values);
     }
     let mut take = |name: &str| found.remove(name).unwrap_or_default();
     let address = take("address");
@@ -104,17 +103,32 @@ pub(crate) fn find(given: &Values, environment: &dyn Fn(&str) -> Option<String>,
                 .to_owned(),
         ));
     }
-    let tenant = take("tenant");
     Ok(Context {
         address,
         scheduler: take("scheduler"),
         key: take("key"),
         admin_key: take("admin_key"),
-        tenant: if tenant.is_empty() { "default".to_owned() } else { tenant },
+        tenant: take("tenant"),
         tls_ca: take("tls_ca"),
         source,
         key_file,
     })
+}
+
+/// Completes the values of earlier layers by those of the next one. The tenant and the administrator's key of a layer go
+/// with its key. A tenant that an earlier layer names, and that is not the one of the key, is only accessible to the
+/// administrator.
+fn merge(found: &mut Values, mut values: Values) {
+    if found.contains_key("key") {
+        values.retain(|name, _| name != "admin_key" && name != "tenant");
+    }
+    let foreign = found.contains_key("tenant") && found.get("tenant") != values.get("tenant");
+    if let Some(admin_key) = values.get("admin_key").filter(|_| foreign && values.contains_key("key")).cloned() {
+        values.insert("key".to_owned(), admin_key);
+    }
+    for (name, value) in values {
+        found.entry(name).or_insert(value);
+    }
 }
 
 fn refuse_bare_keys(given: &Values, environment: &dyn Fn(&str) -> Option<String>, file: &str) -> Result<()> {
@@ -132,14 +146,20 @@ fn refuse_bare_keys(given: &Values, environment: &dyn Fn(&str) -> Option<String>
 fn files(environment: &dyn Fn(&str) -> Option<String>, start: &Path) -> Vec<PathBuf> {
     let nearby = start.ancestors().map(|folder| folder.join(".taskyard/context.toml"));
     let mut found: Vec<PathBuf> = nearby.filter(|file| file.is_file()).take(1).collect();
-    let folder = |name: &str| environment(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let home = folder("HOME").unwrap_or_default();
-    let config = folder("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
-    found.push(config.join("taskyard/config.toml"));
+    found.push(config_file(environment));
     // The default data directory of `taskyard up`.
-    let data = folder("XDG_DATA_HOME").unwrap_or_else(|| home.join(".local/share"));
-    found.push(data.join("taskyard/context.toml"));
+    found.push(user_folder(environment, "XDG_DATA_HOME", ".local/share").join("taskyard/context.toml"));
     found
+}
+
+/// The user's configuration, which holds contexts by name.
+fn config_file(environment: &dyn Fn(&str) -> Option<String>) -> PathBuf {
+    user_folder(environment, "XDG_CONFIG_HOME", ".config").join("taskyard/config.toml")
+}
+
+fn user_folder(environment: &dyn Fn(&str) -> Option<String>, variable: &str, below_home: &str) -> PathBuf {
+    let folder = |name: &str| environment(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    folder(variable).unwrap_or_else(|| folder("HOME").unwrap_or_default().join(below_home))
 }
 
 fn file_layer(file: &Path) -> Result<Layer> {
@@ -148,14 +168,38 @@ fn file_layer(file: &Path) -> Result<Layer> {
     if layer.problem.is_some() {
         return Ok(layer);
     }
-    layer.values = read(file)?;
+    let mut config = read_config(file)?;
+    layer.values = config.contexts.remove(&config.current).unwrap_or(config.unnamed);
+    unexpired(layer)
+}
+
+/// A context of the configuration, which the user chose.
+fn named_layer(file: &Path, name: &str) -> Result<Layer> {
+    let place = file.display();
+    if file.is_file() {
+        if let Some(problem) = distrust(file).map_err(|error| unreadable(file, &error))? {
+            return Err(Error::ContextInvalid(problem));
+        }
+    }
+    let mut contexts = if file.is_file() { read_config(file)?.contexts } else { BTreeMap::new() };
+    let Some(values) = contexts.remove(name) else {
+        let known: Vec<String> = contexts.into_keys().collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        return Err(Error::ContextInvalid(format!(
+            "{place} has no context '{name}', only: {known}; add it with `taskyard login --name {name}`"
+        )));
+    };
+    unexpired(Layer::new(&format!("context {name} of {place}"), values, false))
+}
+
+fn unexpired(mut layer: Layer) -> Result<Layer> {
     if let Some(moment) = layer.values.get("expire_time") {
         let expires = OffsetDateTime::parse(moment, &Rfc3339).map_err(|_| {
             let form = "is not of the form 2030-01-31T12:00:00Z";
-            Error::ContextInvalid(format!("{}: expire_time = '{moment}' {form}", file.display()))
+            Error::ContextInvalid(format!("{}: expire_time = '{moment}' {form}", layer.source))
         })?;
         if expires <= OffsetDateTime::now_utc() {
-            let message = format!("{} expired at {moment}; get a new one", file.display());
+            let message = format!("{} expired at {moment}; get a new one", layer.source);
             layer.problem = Some(Error::ContextExpired(message));
         }
     }
@@ -182,23 +226,53 @@ fn unreadable(file: &Path, error: &dyn std::fmt::Display) -> Error {
     Error::ContextInvalid(format!("{} cannot be read ({error}); correct or remove it", file.display()))
 }
 
-fn read(file: &Path) -> Result<Values> {
+/// A file: contexts by name, the current one, and values without a name.
+struct Config {
+    contexts: BTreeMap<String, Values>,
+    current: String,
+    unnamed: Values,
+}
+
+fn read_config(file: &Path) -> Result<Config> {
     let text = fs::read_to_string(file).map_err(|error| unreadable(file, &error))?;
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| unreadable(file, &error.message()))?;
+    let mut table: toml::Table = text.parse().map_err(|error: toml::de::Error| unreadable(file, &error.message()))?;
+    let place = file.display();
+    let untabled = || Error::ContextInvalid(format!("{place}: contexts must be tables, such as [contexts.production]"));
+    let mut contexts = BTreeMap::new();
+    if let Some(named) = table.remove("contexts") {
+        let toml::Value::Table(named) = named else { return Err(untabled()) };
+        for (name, one) in named {
+            let toml::Value::Table(one) = one else { return Err(untabled()) };
+            let values = checked(one, &format!("{place}: contexts.{name}"))?;
+            contexts.insert(name, values);
+        }
+    }
+    let current = match table.remove("current") {
+        None => String::new(),
+        Some(toml::Value::String(name)) if name.is_empty() || contexts.contains_key(&name) => name,
+        Some(other) => {
+            let known: Vec<&str> = contexts.keys().map(String::as_str).collect();
+            let message = format!("{place}: current = {other} names no context; use {}", known.join(", "));
+            return Err(Error::ContextInvalid(message));
+        }
+    };
+    Ok(Config { contexts, current, unnamed: checked(table, &place.to_string())? })
+}
+
+fn checked(table: toml::Table, place: &str) -> Result<Values> {
     let mut allowed: Vec<&str> = VARIABLES.iter().map(|(name, _)| *name).chain(ONLY_IN_FILES).collect();
     allowed.sort_unstable();
     let mut values = Values::new();
     for (name, value) in table {
-        let file = file.display();
         if !allowed.contains(&name.as_str()) {
-            let message = format!("{file}: unknown setting '{name}'; use {}", allowed.join(", "));
+            let message = format!("{place}: unknown setting '{name}'; use {}", allowed.join(", "));
             return Err(Error::ContextInvalid(message));
         }
         match value {
             toml::Value::String(text) if text.is_empty() => {}
             toml::Value::String(text) => drop(values.insert(name, text)),
             other => {
-                let message = format!("{file}: {name} = {other} must be a text in quotes");
+                let message = format!("{place}: {name} = {other} must be a text in quotes");
                 return Err(Error::ContextInvalid(message));
             }
         }

@@ -11,6 +11,7 @@ mod new_task;
 mod retry;
 mod service_config;
 mod stream;
+mod tenant;
 mod trace;
 
 /// Generated from the protos by `make generate`.

@@ -25,18 +25,20 @@ import {
   type BatchCreateTasksResult,
   type CreateOutcome,
   type CreateTaskRequest,
+  type TailTaskLogsResponse,
   type UpdateTaskRequestSchema,
+  type WatchTasksResponse,
 } from "./gen/taskyard/v1/task_service_pb.js";
-import { newRequestId, taskName, tenantName } from "./names.js";
+import { newRequestId } from "./names.js";
 import type { NewTask } from "./newTask.js";
 import { toPayload } from "./payload.js";
 import { RetryTimer } from "./retryTimer.js";
 import { fromStatus } from "./status.js";
 import { logEntries, responses, SILENCE_MS, STREAM_MS, watchEvents, type WatchedEvent } from "./stream.js";
 import { batches, createBatch } from "./submit.js";
+import { Tenant, type TaskRef } from "./tenant.js";
 
-/** A task by its id, its full name, or as it was returned. */
-export type TaskRef = string | { readonly name: string };
+export type { TaskRef };
 /** How much of a task is fetched: its identity and phase, all but its documents, or everything. */
 export type View = "name" | "basic" | "full";
 /** A created task, and whether the create made it. */
@@ -109,13 +111,13 @@ export class Client {
   readonly context: Context;
   private readonly channels: Channels;
   private readonly outageMs: number;
-  private readonly parent: string;
+  private readonly tenant: Tenant;
 
   constructor(options: ClientOptions = {}) {
     this.context = findContext(options);
     this.channels = new Channels(this.context, options.timeoutMs);
     this.outageMs = options.outageTimeoutMs ?? 300_000;
-    this.parent = tenantName(this.context.tenant);
+    this.tenant = new Tenant(this.context, this.channels);
   }
 
   /** Closes the connections and cancels the calls in flight. */
@@ -136,18 +138,23 @@ export class Client {
     return this.channels.unary(options.server ?? "taskdb", method, request, options);
   }
 
+  /** The tenant of the context; where it names none, that of the key. */
+  tenantId(options: CallOptions = {}): Promise<string> {
+    return this.tenant.id(options);
+  }
+
   // Creating
 
   /** Creates a task; when this resolves it is stored durably. A retry inside creates no second task. */
   async create(task: NewTask, options: CallOptions = {}): Promise<CreatedTask> {
-    const request = this.prepared(task);
-    const response = await this.call(TaskService.method.createTask, { ...request, parent: this.parent }, options);
+    const request = { ...this.prepared(task), parent: await this.tenant.parent(options) };
+    const response = await this.call(TaskService.method.createTask, request, options);
     return Object.assign(present(response.task), { outcome: response.outcome });
   }
 
   /** Validates a create without storing it; returns the task with its defaults filled in. */
   async check(task: NewTask, options: CallOptions = {}): Promise<Task> {
-    const request = { ...this.prepared(task), parent: this.parent, validateOnly: true };
+    const request = { ...this.prepared(task), parent: await this.tenant.parent(options), validateOnly: true };
     return present((await this.call(TaskService.method.createTask, request, options)).task);
   }
 
@@ -157,7 +164,8 @@ export class Client {
     options: CallOptions = {},
   ): AsyncGenerator<CreatedTask | TaskyardError, void, undefined> {
     const send = async (requests: CreateTaskRequest[]) => {
-      const request = { parent: this.parent, requests, mode: BatchMode.PER_ITEM, view: TaskView.NAME };
+      const parent = await this.tenant.parent(options);
+      const request = { parent, requests, mode: BatchMode.PER_ITEM, view: TaskView.NAME };
       return (await this.call(TaskService.method.batchCreateTasks, request, options)).results.map(batchResult);
     };
     for await (const batch of batches(tasks, (task) => this.prepared(task))) {
@@ -175,7 +183,7 @@ export class Client {
 
   /** A task. */
   async get(task: TaskRef, options: CallOptions & { view?: View } = {}): Promise<Task> {
-    const request = { name: this.name(task), view: VIEWS[options.view ?? "full"] };
+    const request = { name: await this.tenant.task(task, options), view: VIEWS[options.view ?? "full"] };
     return present((await this.call(TaskService.method.getTask, request, options)).task);
   }
 
@@ -183,11 +191,12 @@ export class Client {
   async *list(options: ListOptions = {}): AsyncGenerator<Task, void, undefined> {
     let left = options.limit ?? Infinity;
     const size = options.pageSize ?? PAGE_SIZE;
+    const parent = await this.tenant.parent(options);
     const fetch = (pageToken: string) =>
       this.call(
         TaskService.method.listTasks,
         {
-          parent: this.parent,
+          parent,
           filter: options.filter ?? "",
           orderBy: options.orderBy ?? "",
           view: VIEWS[options.view ?? "basic"],
@@ -207,21 +216,21 @@ export class Client {
 
   /** The runs of a task, newest first. */
   async *runs(task: TaskRef, options: CallOptions = {}): AsyncGenerator<TaskRun, void, undefined> {
-    const parent = this.name(task);
+    const parent = await this.tenant.task(task, options);
     const fetch = (pageToken: string) => this.call(TaskService.method.listTaskRuns, { parent, pageToken }, options);
     for await (const page of pages(fetch)) yield* page.runs;
   }
 
   /** The checkpoints of a task, newest first. */
   async *checkpoints(task: TaskRef, options: CallOptions = {}): AsyncGenerator<Checkpoint, void, undefined> {
-    const parent = this.name(task);
+    const parent = await this.tenant.task(task, options);
     const fetch = (pageToken: string) => this.call(TaskService.method.listCheckpoints, { parent, pageToken }, options);
     for await (const page of pages(fetch)) yield* page.checkpoints;
   }
 
   /** Who did what, newest first. */
   async *audit(filter = "", options: CallOptions = {}): AsyncGenerator<AuditEvent, void, undefined> {
-    const parent = this.parent;
+    const parent = await this.tenant.parent(options);
     const fetch = (pageToken: string) =>
       this.call(TaskService.method.listAuditEvents, { parent, filter, pageToken }, options);
     for await (const page of pages(fetch)) yield* page.auditEvents;
@@ -229,7 +238,7 @@ export class Client {
 
   /** The content of a checkpoint, by default of the newest one. */
   async readCheckpoint(task: TaskRef, sequence?: bigint, options: CallOptions = {}): Promise<Uint8Array> {
-    const name = `${this.name(task)}/checkpoints/${sequence === undefined ? "latest" : String(sequence)}`;
+    const name = `${await this.tenant.task(task, options)}/checkpoints/${sequence === undefined ? "latest" : String(sequence)}`;
     const parts: Uint8Array[] = [];
     const stream = this.channels.serverStream(
       "taskdb",
@@ -242,11 +251,13 @@ export class Client {
   }
 
   /** Why a task does not run, or whether a new one would. */
-  explain(subject: TaskRef | NewTask, options: CallOptions = {}): Promise<ExplainTaskResponse> {
+  async explain(subject: TaskRef | NewTask, options: CallOptions = {}): Promise<ExplainTaskResponse> {
     const spec = typeof subject === "object" && "request" in subject ? subject.request.task?.spec : undefined;
     const request: MessageInitShape<typeof ExplainTaskRequestSchema> = {
-      parent: this.parent,
-      subject: spec ? { case: "spec", value: spec } : { case: "name", value: this.name(subject as TaskRef) },
+      parent: await this.tenant.parent(options),
+      subject: spec
+        ? { case: "spec", value: spec }
+        : { case: "name", value: await this.tenant.task(subject as TaskRef, options) },
     };
     return this.call(ExplainService.method.explainTask, request, { ...options, server: "scheduler" });
   }
@@ -255,14 +266,14 @@ export class Client {
 
   /** The task once it has ended; throws WaitTimeout after `timeoutMs`. Retries over outages. */
   async wait(task: TaskRef, options: CallOptions & { view?: View } = {}): Promise<Task> {
-    const name = this.name(task);
     const ends = performance.now() + (options.timeoutMs ?? Infinity);
     const timer = new RetryTimer(this.outageMs);
     for (;;) {
       const left = Math.max(0, Math.min(WAIT_MS, ends - performance.now()));
-      const request = { name, timeout: durationFromMs(Math.ceil(left)), view: VIEWS[options.view ?? "full"] };
       const call = { signal: options.signal, timeoutMs: left + RESPONSE_MS };
       try {
+        const name = await this.tenant.task(task, { signal: options.signal });
+        const request = { name, timeout: durationFromMs(Math.ceil(left)), view: VIEWS[options.view ?? "full"] };
         const response = await this.call(TaskService.method.waitTask, request, call);
         timer.refresh();
         if (response.satisfied) return present(response.task);
@@ -283,77 +294,83 @@ export class Client {
    */
   watch(options: WatchOptions = {}): AsyncGenerator<WatchedEvent, void, undefined> {
     const token = options.resumeToken ?? "";
-    const source = responses(
-      (resumeToken, signal) =>
-        this.channels.serverStream(
-          "taskdb",
-          TaskService.method.watchTasks,
-          {
-            parent: this.parent,
-            names: (options.tasks ?? []).map((task) => this.name(task)),
-            filter: options.filter ?? "",
-            untilTerminal: options.untilTerminal ?? false,
-            view: VIEWS[options.view ?? "basic"],
-            snapshot: (options.snapshot ?? false) && !resumeToken,
-            resumeToken,
-          },
-          { timeoutMs: STREAM_MS, signal },
-        ),
-      {
-        token,
-        endless: !options.untilTerminal,
-        silenceMs: SILENCE_MS,
-        outageMs: this.outageMs,
-        signal: options.signal,
-      },
-    );
+    const source = responses((resumeToken, signal) => this.watchOnce(options, resumeToken, signal), {
+      token,
+      endless: !options.untilTerminal,
+      silenceMs: SILENCE_MS,
+      outageMs: this.outageMs,
+      signal: options.signal,
+    });
     return watchEvents(source, token);
+  }
+
+  private async *watchOnce(
+    options: WatchOptions,
+    resumeToken: string,
+    signal: AbortSignal,
+  ): AsyncGenerator<WatchTasksResponse, void, undefined> {
+    const request = {
+      parent: await this.tenant.parent({ signal }),
+      names: await Promise.all((options.tasks ?? []).map((task) => this.tenant.task(task, { signal }))),
+      filter: options.filter ?? "",
+      untilTerminal: options.untilTerminal ?? false,
+      view: VIEWS[options.view ?? "basic"],
+      snapshot: (options.snapshot ?? false) && !resumeToken,
+      resumeToken,
+    };
+    yield* this.channels.serverStream("taskdb", TaskService.method.watchTasks, request, { timeoutMs: STREAM_MS, signal });
   }
 
   /** The output of a task, with `follow` until it has ended; resumes without gaps or repeats. */
   logs(task: TaskRef, options: LogOptions = {}): AsyncGenerator<LogEntry, void, undefined> {
-    const parent = this.name(task);
-    const source = responses(
-      (resumeToken, signal) =>
-        this.channels.serverStream(
-          "taskdb",
-          TaskService.method.tailTaskLogs,
-          {
-            parent,
-            follow: options.follow ?? false,
-            tailLines: options.tail ?? 0,
-            generation: options.generation ?? 0n,
-            minLevel: options.minLevel ?? LogLevel.UNSPECIFIED,
-            resumeToken,
-          },
-          { timeoutMs: STREAM_MS, signal },
-        ),
-      { token: "", endless: false, silenceMs: STREAM_MS, outageMs: this.outageMs, signal: options.signal },
-    );
+    const source = responses((resumeToken, signal) => this.logsOnce(task, options, resumeToken, signal), {
+      token: "",
+      endless: false,
+      silenceMs: STREAM_MS,
+      outageMs: this.outageMs,
+      signal: options.signal,
+    });
     return logEntries(source);
+  }
+
+  private async *logsOnce(
+    task: TaskRef,
+    options: LogOptions,
+    resumeToken: string,
+    signal: AbortSignal,
+  ): AsyncGenerator<TailTaskLogsResponse, void, undefined> {
+    const request = {
+      parent: await this.tenant.task(task, { signal }),
+      follow: options.follow ?? false,
+      tailLines: options.tail ?? 0,
+      generation: options.generation ?? 0n,
+      minLevel: options.minLevel ?? LogLevel.UNSPECIFIED,
+      resumeToken,
+    };
+    yield* this.channels.serverStream("taskdb", TaskService.method.tailTaskLogs, request, { timeoutMs: STREAM_MS, signal });
   }
 
   // Controlling
 
   /** Requests cancellation; no new attempt starts after this resolves. Repeating it is safe. */
   async cancel(task: TaskRef, options: CallOptions & { reason?: string; graceMs?: number } = {}): Promise<Task> {
-    return present((await this.call(TaskService.method.cancelTask, this.stop(task, options), options)).task);
+    return present((await this.call(TaskService.method.cancelTask, await this.stop(task, options), options)).task);
   }
 
   /** Requests a pause; the workload may write a checkpoint before it stops. Repeating it is safe. */
   async pause(task: TaskRef, options: CallOptions & { reason?: string; graceMs?: number } = {}): Promise<Task> {
-    return present((await this.call(TaskService.method.pauseTask, this.stop(task, options), options)).task);
+    return present((await this.call(TaskService.method.pauseTask, await this.stop(task, options), options)).task);
   }
 
   /** Resumes a paused task. Repeating it is safe. */
   async resume(task: TaskRef, options: CallOptions = {}): Promise<Task> {
-    return present((await this.call(TaskService.method.resumeTask, { name: this.name(task) }, options)).task);
+    return present((await this.call(TaskService.method.resumeTask, { name: await this.tenant.task(task, options) }, options)).task);
   }
 
   /** Runs a task that ended without success again, by default from its latest checkpoint. */
   async retry(task: TaskRef, options: CallOptions & { fromScratch?: boolean } = {}): Promise<Task> {
     const request = {
-      name: this.name(task),
+      name: await this.tenant.task(task, options),
       discardCheckpoints: options.fromScratch ?? false,
       requestId: newRequestId(),
     };
@@ -362,7 +379,7 @@ export class Client {
 
   /** Deletes an ended task with its runs and logs; its audit trail is kept. */
   async delete(task: TaskRef, options: CallOptions & { missingOk?: boolean } = {}): Promise<void> {
-    const request = { name: this.name(task), allowMissing: options.missingOk ?? false };
+    const request = { name: await this.tenant.task(task, options), allowMissing: options.missingOk ?? false };
     await this.call(TaskService.method.deleteTask, request, options);
   }
 
@@ -386,7 +403,7 @@ export class Client {
     const output = toPayload(options.output);
     const phases = { running: TaskPhase.RUNNING, succeeded: TaskPhase.SUCCEEDED, failed: TaskPhase.FAILED };
     const request = {
-      name: this.name(task),
+      name: await this.tenant.task(task, options),
       requestId: newRequestId(),
       phase: phase ? phases[phase] : TaskPhase.UNSPECIFIED,
       ...(options.percent || (message && phase !== "failed")
@@ -398,16 +415,12 @@ export class Client {
     return present((await this.call(TaskService.method.reportTaskStatus, request, options)).task);
   }
 
-  private stop(task: TaskRef, options: { reason?: string; graceMs?: number }) {
+  private async stop(task: TaskRef, options: CallOptions & { reason?: string; graceMs?: number }) {
     return {
-      name: this.name(task),
+      name: await this.tenant.task(task, options),
       reason: options.reason ?? "",
       ...(options.graceMs === undefined ? {} : { gracePeriod: durationFromMs(options.graceMs) }),
     };
-  }
-
-  private name(task: TaskRef): string {
-    return typeof task === "string" ? taskName(this.context.tenant, task) : task.name;
   }
 }
 

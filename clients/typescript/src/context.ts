@@ -28,6 +28,7 @@ export interface Context {
   readonly scheduler: string;
   readonly key: string;
   readonly adminKey: string;
+  /** Empty if it is that of the key. */
   readonly tenant: string;
   readonly tlsCa: string;
   readonly source: string;
@@ -92,11 +93,8 @@ export function findContext(
       source = layer.source;
       if (layer.isFile) refuseBareKeys(flags, environment, layer.source);
     }
-    const values = { ...layer.values };
-    // A key of an earlier layer is used for administrative calls too.
-    if ("key" in found) delete values["admin_key"];
-    if (!("key" in found) && "key" in values && layer.isFile) keyFile = layer.source;
-    found = { ...values, ...found };
+    if (!("key" in found) && "key" in layer.values && layer.isFile) keyFile = layer.source;
+    found = merged(found, layer.values);
   }
   if (!address) {
     throw new NoContext(
@@ -109,11 +107,23 @@ export function findContext(
     scheduler: found["scheduler"] ?? "",
     key: found["key"] ?? "",
     adminKey: found["admin_key"] ?? "",
-    tenant: found["tenant"] ?? "default",
+    tenant: found["tenant"] ?? "",
     tlsCa: found["tls_ca"] ?? "",
     source,
     keyFile,
   };
+}
+
+/**
+ * The values of earlier layers, completed by those of the next one. The tenant and the administrator's key of a
+ * layer go with its key. A tenant that an earlier layer names, and that is not the one of the key, is only accessible
+ * to the administrator.
+ */
+function merged(found: Values, values: Values): Record<string, string> {
+  const { key, admin_key: adminKey, tenant, ...others } = values;
+  if ("key" in found) return { ...others, ...found };
+  const foreign = key && "tenant" in found && found["tenant"] !== tenant;
+  return { ...values, ...found, ...(foreign && adminKey ? { key: adminKey } : {}) };
 }
 
 function filled(values: Environment): Values {
@@ -125,6 +135,11 @@ function* layers(flags: Values, environment: Environment, start: string): Genera
   const variables = Object.entries(VARIABLES).map(([name, variable]) => [name, environment[variable]]);
   const values = filled(Object.fromEntries(variables) as Environment);
   yield { source: "TASKYARD_ADDRESS", values, isFile: false };
+  const name = environment["TASKYARD_CONTEXT"];
+  if (name) {
+    yield namedLayer(configFile(environment), name);
+    return;
+  }
   for (const file of files(environment, start)) {
     if (!existsSync(file)) continue;
     yield fileLayer(file);
@@ -134,11 +149,26 @@ function* layers(flags: Values, environment: Environment, start: string): Genera
 function fileLayer(file: string): Layer {
   const distrusted = distrust(file);
   if (distrusted) return { source: file, values: {}, isFile: true, problem: new ContextError(distrusted) };
-  const values = read(file);
-  const expires = values["expire_time"] ?? "";
-  if (!expires || !isPast(file, expires)) return { source: file, values, isFile: true };
-  const problem = new ContextExpired(`${file} expired at ${expires}; get a new one`);
-  return { source: file, values: {}, isFile: true, problem };
+  const config = readConfig(file);
+  return unexpired({ source: file, values: config.contexts[config.current] ?? config.unnamed, isFile: true });
+}
+
+/** A context of the configuration, which the user chose. */
+function namedLayer(file: string, name: string): Layer {
+  const source = `context ${name} of ${file}`;
+  const distrusted = existsSync(file) ? distrust(file) : "";
+  const { contexts } = distrusted || !existsSync(file) ? { contexts: {} as Contexts } : readConfig(file);
+  const values = contexts[name];
+  if (values) return unexpired({ source, values, isFile: false });
+  const known = Object.keys(contexts).sort().join(", ") || "none";
+  const absent = `${file} has no context '${name}', only: ${known}; add it with \`taskyard login --name ${name}\``;
+  return { source, values: {}, isFile: false, problem: new ContextError(distrusted || absent) };
+}
+
+function unexpired(layer: Layer): Layer {
+  const expires = layer.values["expire_time"] ?? "";
+  if (!expires || !isPast(layer.source, expires)) return layer;
+  return { ...layer, values: {}, problem: new ContextExpired(`${layer.source} expired at ${expires}; get a new one`) };
 }
 
 function isPast(file: string, moment: string): boolean {
@@ -181,25 +211,60 @@ function* files(environment: Environment, start: string): Generator<string> {
     }
     if (folder === dirname(folder)) break;
   }
+  yield configFile(environment);
   const home = environment["HOME"] || homedir();
-  yield join(environment["XDG_CONFIG_HOME"] || join(home, ".config"), "taskyard", "config.toml");
   // The default data directory of `taskyard up`.
   yield join(environment["XDG_DATA_HOME"] || join(home, ".local", "share"), "taskyard", "context.toml");
 }
 
-function read(file: string): Values {
+/** The user's configuration, which holds contexts by name. */
+function configFile(environment: Environment): string {
+  const folder = environment["XDG_CONFIG_HOME"] || join(environment["HOME"] || homedir(), ".config");
+  return join(folder, "taskyard", "config.toml");
+}
+
+type Contexts = Readonly<Record<string, Values>>;
+
+/** A file: contexts by name, the current one, and values without a name. */
+interface Config {
+  readonly contexts: Contexts;
+  readonly current: string;
+  readonly unnamed: Values;
+}
+
+function readConfig(file: string): Config {
   let values: Record<string, unknown>;
   try {
     values = parse(readFileSync(file, "utf-8"));
   } catch (error) {
     throw new ContextError(`${file} cannot be read (${firstLine(error)}); correct or remove it`);
   }
+  const { contexts: tables = {}, current = "", ...unnamed } = values;
+  if (!isTable(tables) || !Object.values(tables).every(isTable)) {
+    throw new ContextError(`${file}: contexts must be tables, such as [contexts.production]`);
+  }
+  const read = ([name, one]: [string, unknown]) => [name, checked(one as Table, `${file}: contexts.${name}`)];
+  const contexts = Object.fromEntries(Object.entries(tables).map(read)) as Contexts;
+  if (typeof current !== "string" || (current && !contexts[current])) {
+    const known = Object.keys(contexts).sort().join(", ");
+    throw new ContextError(`${file}: current = ${JSON.stringify(current)} names no context; use ${known}`);
+  }
+  return { contexts, current, unnamed: checked(unnamed, file) };
+}
+
+type Table = Readonly<Record<string, unknown>>;
+
+function isTable(value: unknown): value is Table {
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Date);
+}
+
+function checked(values: Table, where: string): Values {
   for (const [name, value] of Object.entries(values)) {
     if (!SETTINGS.includes(name)) {
-      throw new ContextError(`${file}: unknown setting '${name}'; use ${SETTINGS.join(", ")}`);
+      throw new ContextError(`${where}: unknown setting '${name}'; use ${SETTINGS.join(", ")}`);
     }
     if (typeof value !== "string") {
-      throw new ContextError(`${file}: ${name} = ${JSON.stringify(value)} must be a text in quotes`);
+      throw new ContextError(`${where}: ${name} = ${JSON.stringify(value)} must be a text in quotes`);
     }
   }
   return filled(values as Environment);

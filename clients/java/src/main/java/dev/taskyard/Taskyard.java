@@ -63,13 +63,13 @@ public final class Taskyard implements AutoCloseable {
   private final TaskyardContext context;
   private final Channels channels;
   private final Duration outage;
-  private final String parent;
+  private final Tenant tenant;
 
   private Taskyard(Builder builder) {
     context = TaskyardContext.find(builder.given, System.getenv(), Path.of(""));
     channels = new Channels(context, builder.timeout, builder.traceparent);
     outage = builder.outage;
-    parent = Names.tenant(context.tenant());
+    tenant = new Tenant(context, channels);
   }
 
   /** A client of the context that is found. */
@@ -116,6 +116,7 @@ public final class Taskyard implements AutoCloseable {
       return set("admin_key", value);
     }
 
+    /** The tenant whose tasks the client names; without it the one of the context, then that of the key. */
     public Builder tenant(String value) {
       return set("tenant", value);
     }
@@ -154,6 +155,11 @@ public final class Taskyard implements AutoCloseable {
     return context;
   }
 
+  /** The tenant of the context; where it names none, that of the key. */
+  public String tenant() {
+    return join(tenant.id());
+  }
+
   /** Closes the connections and cancels the calls in flight. */
   @Override
   public void close() {
@@ -170,11 +176,18 @@ public final class Taskyard implements AutoCloseable {
     return channels.unary(Server.ADMIN, method, request, null);
   }
 
+  /** Any unary method of the scheduler, such as those of WorkService. */
+  public <Q, R> CompletableFuture<R> callScheduler(MethodDescriptor<Q, R> method, Q request) {
+    return channels.unary(Server.SCHEDULER, method, request, null);
+  }
+
   // Creating
 
   /** Creates a task; when this completes it is stored durably. A retry inside creates no second task. */
   public CompletableFuture<CreateTaskResponse> createAsync(NewTask task) {
-    return call(TaskServiceGrpc.getCreateTaskMethod(), task.request(parent));
+    return tenant
+        .parent()
+        .thenCompose(parent -> call(TaskServiceGrpc.getCreateTaskMethod(), task.request(parent)));
   }
 
   /** Creates a task; when this returns it is stored durably. A retry inside creates no second task. */
@@ -186,7 +199,7 @@ public final class Taskyard implements AutoCloseable {
   public List<BatchCreateTasksResult> createAll(List<NewTask> tasks) {
     BatchCreateTasksRequest request =
         BatchCreateTasksRequest.newBuilder()
-            .setParent(parent)
+            .setParent(parent())
             .setMode(BatchMode.BATCH_MODE_PER_ITEM)
             .addAllRequests(tasks.stream().map(task -> task.request("")).toList())
             .build();
@@ -201,8 +214,11 @@ public final class Taskyard implements AutoCloseable {
   // Reading
 
   public CompletableFuture<Task> getAsync(String task) {
-    GetTaskRequest request = GetTaskRequest.newBuilder().setName(name(task)).build();
-    return call(TaskServiceGrpc.getGetTaskMethod(), request).thenApply(GetTaskResponse::getTask);
+    return tenant
+        .task(task)
+        .thenApply(name -> GetTaskRequest.newBuilder().setName(name).build())
+        .thenCompose(request -> call(TaskServiceGrpc.getGetTaskMethod(), request))
+        .thenApply(GetTaskResponse::getTask);
   }
 
   public Task get(String task) {
@@ -217,50 +233,65 @@ public final class Taskyard implements AutoCloseable {
   /** Tasks that match a filter, fetched page by page as they are read. */
   public TaskStream<Task> list(String filter, int pageSize) {
     ListTasksRequest.Builder request =
-        ListTasksRequest.newBuilder().setParent(parent).setFilter(filter).setPageSize(pageSize);
+        ListTasksRequest.newBuilder().setFilter(filter).setPageSize(pageSize);
     return new Pages<>(
-        token -> join(call(TaskServiceGrpc.getListTasksMethod(), request.setPageToken(token).build())),
+        token ->
+            join(
+                call(
+                    TaskServiceGrpc.getListTasksMethod(),
+                    request.setParent(parent()).setPageToken(token).build())),
         ListTasksResponse::getTasksList,
         ListTasksResponse::getNextPageToken);
   }
 
   /** The runs of a task, newest first. */
   public TaskStream<TaskRun> runs(String task) {
-    ListTaskRunsRequest.Builder request = ListTaskRunsRequest.newBuilder().setParent(name(task));
+    ListTaskRunsRequest.Builder request = ListTaskRunsRequest.newBuilder();
     return new Pages<>(
-        token -> join(call(TaskServiceGrpc.getListTaskRunsMethod(), request.setPageToken(token).build())),
+        token ->
+            join(
+                call(
+                    TaskServiceGrpc.getListTaskRunsMethod(),
+                    request.setParent(name(task)).setPageToken(token).build())),
         ListTaskRunsResponse::getRunsList,
         ListTaskRunsResponse::getNextPageToken);
   }
 
   /** The checkpoints of a task, newest first. */
   public TaskStream<Checkpoint> checkpoints(String task) {
-    ListCheckpointsRequest.Builder request = ListCheckpointsRequest.newBuilder().setParent(name(task));
+    ListCheckpointsRequest.Builder request = ListCheckpointsRequest.newBuilder();
     return new Pages<>(
-        token -> join(call(TaskServiceGrpc.getListCheckpointsMethod(), request.setPageToken(token).build())),
+        token ->
+            join(
+                call(
+                    TaskServiceGrpc.getListCheckpointsMethod(),
+                    request.setParent(name(task)).setPageToken(token).build())),
         ListCheckpointsResponse::getCheckpointsList,
         ListCheckpointsResponse::getNextPageToken);
   }
 
   /** Who did what, newest first. */
   public TaskStream<AuditEvent> audit(String filter) {
-    ListAuditEventsRequest.Builder request =
-        ListAuditEventsRequest.newBuilder().setParent(parent).setFilter(filter);
+    ListAuditEventsRequest.Builder request = ListAuditEventsRequest.newBuilder().setFilter(filter);
     return new Pages<>(
-        token -> join(call(TaskServiceGrpc.getListAuditEventsMethod(), request.setPageToken(token).build())),
+        token ->
+            join(
+                call(
+                    TaskServiceGrpc.getListAuditEventsMethod(),
+                    request.setParent(parent()).setPageToken(token).build())),
         ListAuditEventsResponse::getAuditEventsList,
         ListAuditEventsResponse::getNextPageToken);
   }
 
   /** Why a task does not run. */
   public ExplainTaskResponse explain(String task) {
-    ExplainTaskRequest request = ExplainTaskRequest.newBuilder().setParent(parent).setName(name(task)).build();
+    ExplainTaskRequest request = ExplainTaskRequest.newBuilder().setParent(parent()).setName(name(task)).build();
     return join(channels.unary(Server.SCHEDULER, ExplainServiceGrpc.getExplainTaskMethod(), request, null));
   }
 
   /** Whether a new task would run. */
   public ExplainTaskResponse explain(NewTask task) {
-    ExplainTaskRequest request = ExplainTaskRequest.newBuilder().setParent(parent).setSpec(task.spec()).build();
+    ExplainTaskRequest request = ExplainTaskRequest.newBuilder().setParent(parent()).setSpec(task.spec()).build();
     return join(channels.unary(Server.SCHEDULER, ExplainServiceGrpc.getExplainTaskMethod(), request, null));
   }
 
@@ -278,15 +309,21 @@ public final class Taskyard implements AutoCloseable {
 
   /** The task once it has ended; completes with {@link WaitTimeoutException} after the limit. */
   public CompletableFuture<Task> waitForAsync(String task, Duration limit) {
-    return waitOnce(name(task), limit, System.nanoTime() + limit.toNanos(), new RetryTimer(outage));
+    return waitOnce(task, limit, System.nanoTime() + limit.toNanos(), new RetryTimer(outage));
   }
 
-  private CompletableFuture<Task> waitOnce(String name, Duration limit, long ends, RetryTimer timer) {
+  private CompletableFuture<Task> waitOnce(String task, Duration limit, long ends, RetryTimer timer) {
     Duration left = Duration.ofNanos(Math.max(0, Math.min(WAIT.toNanos(), ends - System.nanoTime())));
-    WaitTaskRequest request =
-        WaitTaskRequest.newBuilder().setName(name).setTimeout(NewTask.durationOf(left)).build();
-    return channels
-        .unary(Server.TASKDB, TaskServiceGrpc.getWaitTaskMethod(), request, left.plus(RESPONSE))
+    WaitTaskRequest.Builder request = WaitTaskRequest.newBuilder().setTimeout(NewTask.durationOf(left));
+    return tenant
+        .task(task)
+        .thenCompose(
+            name ->
+                channels.unary(
+                    Server.TASKDB,
+                    TaskServiceGrpc.getWaitTaskMethod(),
+                    request.setName(name).build(),
+                    left.plus(RESPONSE)))
         .handle(
             (response, error) -> {
               if (error != null) {
@@ -296,31 +333,31 @@ public final class Taskyard implements AutoCloseable {
                 long delay = timer.nextDelayMs(lost);
                 return CompletableFuture.supplyAsync(
                         () -> null, CompletableFuture.delayedExecutor(delay, TimeUnit.MILLISECONDS))
-                    .thenCompose(none -> waitOnce(name, limit, ends, timer));
+                    .thenCompose(none -> waitOnce(task, limit, ends, timer));
               }
               timer.refresh();
-              return satisfied(response, name, limit, ends, timer);
+              return satisfied(response, task, limit, ends, timer);
             })
         .thenCompose(next -> next);
   }
 
   private CompletableFuture<Task> satisfied(
-      WaitTaskResponse response, String name, Duration limit, long ends, RetryTimer timer) {
+      WaitTaskResponse response, String task, Duration limit, long ends, RetryTimer timer) {
     if (response.getSatisfied()) {
       return CompletableFuture.completedFuture(response.getTask());
     }
     if (System.nanoTime() >= ends) {
       String phase = response.getTask().getStatus().getPhase().name().replace("TASK_PHASE_", "");
       return CompletableFuture.failedFuture(
-          new WaitTimeoutException(name + " is still " + phase + " after " + limit));
+          new WaitTimeoutException(task + " is still " + phase + " after " + limit));
     }
-    return waitOnce(name, limit, ends, timer);
+    return waitOnce(task, limit, ends, timer);
   }
 
   /** Every change of one task from its current state until it has ended. */
   public TaskStream<WatchEvent> watch(String task) {
     return watch(
-        WatchTasksRequest.newBuilder().addNames(name(task)).setSnapshot(true).setUntilTerminal(true).build());
+        WatchTasksRequest.newBuilder().addNames(task).setSnapshot(true).setUntilTerminal(true).build());
   }
 
   /**
@@ -328,8 +365,6 @@ public final class Taskyard implements AutoCloseable {
    * and short names are filled in. Throws {@link TaskyardException.OutOfRange} if the history after the token is gone.
    */
   public TaskStream<WatchEvent> watch(WatchTasksRequest request) {
-    WatchTasksRequest.Builder wanted = request.toBuilder().setParent(parent).clearNames();
-    request.getNamesList().forEach(task -> wanted.addNames(name(task)));
     Repeats repeats = new Repeats();
     return new ResumingStream<>(
         new ResumingStream.Source<WatchTasksResponse, WatchEvent>(
@@ -337,7 +372,7 @@ public final class Taskyard implements AutoCloseable {
                 channels.serverStream(
                     Server.TASKDB,
                     TaskServiceGrpc.getWatchTasksMethod(),
-                    wanted.setResumeToken(token).setSnapshot(request.getSnapshot() && token.isEmpty()).build(),
+                    named(request).setResumeToken(token).setSnapshot(request.getSnapshot() && token.isEmpty()).build(),
                     ResumingStream.STREAM_LIMIT),
             response -> new ResumingStream.Mark(response.getResumeToken(), response.getClosing(), false),
             repeats::events,
@@ -347,14 +382,18 @@ public final class Taskyard implements AutoCloseable {
         outage);
   }
 
+  private WatchTasksRequest.Builder named(WatchTasksRequest request) {
+    List<String> names = request.getNamesList().stream().map(this::name).toList();
+    return request.toBuilder().setParent(parent()).clearNames().addAllNames(names);
+  }
+
   /** The output of a task; with {@code follow} until it has ended. Resumes without gaps or repeats. */
   public TaskStream<LogEntry> logs(String task, boolean follow) {
-    return logs(TailTaskLogsRequest.newBuilder().setParent(name(task)).setFollow(follow).build());
+    return logs(TailTaskLogsRequest.newBuilder().setParent(task).setFollow(follow).build());
   }
 
   /** The output that the request selects. */
   public TaskStream<LogEntry> logs(TailTaskLogsRequest request) {
-    TailTaskLogsRequest.Builder wanted = request.toBuilder().setParent(name(request.getParent()));
     Repeats repeats = new Repeats();
     return new ResumingStream<>(
         new ResumingStream.Source<TailTaskLogsResponse, LogEntry>(
@@ -362,7 +401,7 @@ public final class Taskyard implements AutoCloseable {
                 channels.serverStream(
                     Server.TASKDB,
                     TaskServiceGrpc.getTailTaskLogsMethod(),
-                    wanted.setResumeToken(token).build(),
+                    request.toBuilder().setParent(name(request.getParent())).setResumeToken(token).build(),
                     ResumingStream.STREAM_LIMIT),
             response ->
                 new ResumingStream.Mark(response.getResumeToken(), response.getClosing(), response.getComplete()),
@@ -412,8 +451,12 @@ public final class Taskyard implements AutoCloseable {
     return join(call(TaskServiceGrpc.getReportTaskStatusMethod(), request)).getTask();
   }
 
+  private String parent() {
+    return join(tenant.parent());
+  }
+
   private String name(String task) {
-    return Names.task(context.tenant(), task);
+    return join(tenant.task(task));
   }
 
   private static <T> T join(CompletableFuture<T> future) {

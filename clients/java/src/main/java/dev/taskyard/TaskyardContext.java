@@ -1,8 +1,6 @@
 package dev.taskyard;
 
-import java.io.IOException;
 import java.nio.file.Files;
-import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.time.OffsetDateTime;
 import java.time.format.DateTimeParseException;
@@ -10,13 +8,11 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.TreeSet;
-import org.tomlj.Toml;
-import org.tomlj.TomlParseResult;
 
 /**
  * The server and key to use: from arguments, then the environment, then files.
  *
+ * @param tenant empty if it is that of the key
  * @param source where the address came from
  * @param keyFile the context file that named the key; empty if it came from elsewhere
  */
@@ -30,7 +26,7 @@ public record TaskyardContext(
     String source,
     String keyFile) {
 
-  private static final Map<String, String> VARIABLES =
+  static final Map<String, String> VARIABLES =
       Map.of(
           "address", "TASKYARD_ADDRESS",
           "scheduler", "TASKYARD_SCHEDULER",
@@ -71,14 +67,10 @@ public record TaskyardContext(
           refuseBareKeys(given, environment, source);
         }
       }
-      Map<String, String> values = new HashMap<>(layer.values());
-      if (found.containsKey("key")) {
-        // A key of an earlier layer is used for administrative calls too.
-        values.remove("admin_key");
-      } else if (values.containsKey("key") && layer.isFile()) {
+      if (!found.containsKey("key") && layer.values().containsKey("key") && layer.isFile()) {
         keyFile = layer.source();
       }
-      values.forEach(found::putIfAbsent);
+      merge(found, layer.values());
     }
     if (address.isEmpty()) {
       throw new ContextException.NoContext(
@@ -90,10 +82,30 @@ public record TaskyardContext(
         found.getOrDefault("scheduler", ""),
         found.getOrDefault("key", ""),
         found.getOrDefault("admin_key", ""),
-        found.getOrDefault("tenant", "default"),
+        found.getOrDefault("tenant", ""),
         found.getOrDefault("tls_ca", ""),
         source,
         keyFile);
+  }
+
+  /**
+   * Completes the values of earlier layers by those of the next one. The tenant and the administrator's key of a layer
+   * go with its key. A tenant that an earlier layer names, and that is not the one of the key, is only accessible to the
+   * administrator.
+   */
+  private static void merge(Map<String, String> found, Map<String, String> next) {
+    Map<String, String> values = new HashMap<>(next);
+    if (found.containsKey("key")) {
+      values.keySet().removeAll(List.of("admin_key", "tenant"));
+    }
+    boolean foreign =
+        values.containsKey("key")
+            && found.containsKey("tenant")
+            && !found.get("tenant").equals(values.get("tenant"));
+    if (foreign && values.containsKey("admin_key")) {
+      values.put("key", values.get("admin_key"));
+    }
+    values.forEach(found::putIfAbsent);
   }
 
   private static List<Layer> layers(Map<String, String> given, Map<String, String> environment, Path start) {
@@ -103,6 +115,11 @@ public record TaskyardContext(
     VARIABLES.forEach((name, variable) -> variables.put(name, environment.getOrDefault(variable, "")));
     variables.values().removeIf(String::isEmpty);
     layers.add(new Layer("TASKYARD_ADDRESS", variables, false, null));
+    String chosen = environment.getOrDefault("TASKYARD_CONTEXT", "");
+    if (!chosen.isEmpty()) {
+      layers.add(namedLayer(ContextFile.config(environment), chosen));
+      return layers;
+    }
     boolean named = given.containsKey("address") || variables.containsKey("address");
     for (Path file : files(environment, start)) {
       if (Files.isRegularFile(file)) {
@@ -125,41 +142,53 @@ public record TaskyardContext(
         break;
       }
     }
-    Path home = Path.of(orElse(environment.get("HOME"), System.getProperty("user.home")));
-    files.add(folder(environment, "XDG_CONFIG_HOME", home.resolve(".config")).resolve("taskyard/config.toml"));
+    files.add(ContextFile.config(environment));
     // The default data directory of `taskyard up`.
-    files.add(folder(environment, "XDG_DATA_HOME", home.resolve(".local/share")).resolve("taskyard/context.toml"));
+    files.add(ContextFile.folder(environment, "XDG_DATA_HOME", ".local/share").resolve("taskyard/context.toml"));
     return files;
   }
 
-  private static Path folder(Map<String, String> environment, String variable, Path otherwise) {
-    return Path.of(orElse(environment.get(variable), otherwise.toString()));
-  }
-
-  private static String orElse(String value, String otherwise) {
-    return value == null || value.isEmpty() ? otherwise : value;
-  }
-
   private static Layer fileLayer(Path file) {
-    String distrust = distrust(file);
+    String distrust = ContextFile.distrust(file);
     if (!distrust.isEmpty()) {
       return new Layer(file.toString(), Map.of(), true, new ContextException(distrust));
     }
-    Map<String, String> values = read(file);
-    String expires = values.getOrDefault("expire_time", "");
-    if (!expires.isEmpty() && isPast(file, expires)) {
-      String message = file + " expired at " + expires + "; get a new one";
-      return new Layer(file.toString(), Map.of(), true, new ContextException.Expired(message));
-    }
-    return new Layer(file.toString(), values, true, null);
+    return unexpired(file.toString(), ContextFile.read(file).chosen(), true);
   }
 
-  private static boolean isPast(Path file, String moment) {
+  /** A context of the configuration, which the user chose. */
+  private static Layer namedLayer(Path file, String name) {
+    boolean exists = Files.isRegularFile(file);
+    String problem = exists ? ContextFile.distrust(file) : "";
+    Map<String, Map<String, String>> contexts =
+        exists && problem.isEmpty() ? ContextFile.read(file).contexts() : Map.of();
+    if (contexts.containsKey(name)) {
+      return unexpired("context " + name + " of " + file, contexts.get(name), false);
+    }
+    String known = contexts.isEmpty() ? "none" : String.join(", ", contexts.keySet());
+    if (problem.isEmpty()) {
+      problem =
+          file + " has no context '" + name + "', only: " + known
+              + "; add it with `taskyard login --name " + name + "`";
+    }
+    return new Layer(file.toString(), Map.of(), false, new ContextException(problem));
+  }
+
+  private static Layer unexpired(String source, Map<String, String> values, boolean isFile) {
+    String expires = values.getOrDefault("expire_time", "");
+    if (!expires.isEmpty() && isPast(source, expires)) {
+      String message = source + " expired at " + expires + "; get a new one";
+      return new Layer(source, Map.of(), isFile, new ContextException.Expired(message));
+    }
+    return new Layer(source, values, isFile, null);
+  }
+
+  private static boolean isPast(String source, String moment) {
     try {
       return !OffsetDateTime.parse(moment).isAfter(OffsetDateTime.now());
     } catch (DateTimeParseException error) {
       throw new ContextException(
-          file + ": expire_time = '" + moment + "' is not of the form 2030-01-31T12:00:00Z");
+          source + ": expire_time = '" + moment + "' is not of the form 2030-01-31T12:00:00Z");
     }
   }
 
@@ -172,51 +201,5 @@ public record TaskyardContext(
                 + " set TASKYARD_ADDRESS as well");
       }
     }
-  }
-
-  /** Why a file may hold what others want; empty if only its owner can have written it. */
-  private static String distrust(Path file) {
-    try {
-      int owner = (int) Files.getAttribute(file, "unix:uid");
-      int self = (int) Files.getAttribute(Path.of("/proc/self"), "unix:uid", LinkOption.NOFOLLOW_LINKS);
-      if (owner != self && owner != 0) {
-        return file + " belongs to user " + owner + ", who could send your keys elsewhere; remove it";
-      }
-      if (((int) Files.getAttribute(file, "unix:mode") & 0022) != 0) {
-        return file + " can be written by others, who could send your keys elsewhere: chmod go-w " + file;
-      }
-      return "";
-    } catch (IOException error) {
-      return file + " cannot be read (" + error + "); correct or remove it";
-    }
-  }
-
-  private static Map<String, String> read(Path file) {
-    TreeSet<String> allowed = new TreeSet<>(VARIABLES.keySet());
-    allowed.addAll(List.of("gateway", "expire_time"));
-    TomlParseResult parsed;
-    try {
-      parsed = Toml.parse(file);
-    } catch (IOException error) {
-      throw new ContextException(file + " cannot be read (" + error + "); correct or remove it");
-    }
-    if (parsed.hasErrors()) {
-      throw new ContextException(file + " cannot be read (" + parsed.errors().get(0) + "); correct or remove it");
-    }
-    Map<String, String> values = new HashMap<>();
-    for (String name : parsed.keySet()) {
-      Object value = parsed.get(List.of(name));
-      if (!allowed.contains(name)) {
-        throw new ContextException(
-            file + ": unknown setting '" + name + "'; use " + String.join(", ", allowed));
-      }
-      if (!(value instanceof String text)) {
-        throw new ContextException(file + ": " + name + " = " + value + " must be a text in quotes");
-      }
-      if (!text.isEmpty()) {
-        values.put(name, text);
-      }
-    }
-    return values;
   }
 }
