@@ -6,7 +6,7 @@ import os
 from collections.abc import AsyncIterator
 
 from tests.chaos import topology
-from tests.chaos.run import ChaosRun, recovery_table
+from tests.chaos.run import ChaosRun, Outcome, recovery_table
 
 ALL = os.environ.get("TASKYARD_CHAOS") == "all"
 SEED = int(os.environ.get("TASKYARD_CHAOS_SEED", "1"))
@@ -33,10 +33,11 @@ async def recovers(run: ChaosRun, name: str, hold: float) -> None:
     assert fault.canary < RECOVERY_SECONDS, f"{name}: a task ended after {fault.canary:.0f} s"
 
 
-async def keeps_every_promise(run: ChaosRun) -> None:
-    """Fails with every violation in the history of the run."""
+async def keeps_every_promise(run: ChaosRun) -> Outcome:
+    """Fails with every violation in the history of the run; its figures."""
     outcome = await run.finish()
     figures = f"{outcome.tasks} tasks, {outcome.runs} runs, {outcome.lost_runs} lost"
     print(f"\n{figures}, {outcome.rejected_reports} stale reports rejected\n{recovery_table([outcome])}")
     assert not outcome.violations, "\n".join(outcome.violations)
     assert outcome.tasks >= USERS
+    return outcome

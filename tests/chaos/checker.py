@@ -72,6 +72,7 @@ def _check(recorded: Recorded, final: FinalState) -> Iterator[str]:
             yield from _retries(name, plan, task)
             yield from _log(name, plan, task, effects)
     yield from _overlaps(recorded)
+    yield from _leaders(recorded, final)
     yield from _watched(recorded, final)
     yield from _followed(recorded, final)
     yield from _healthy_runners(recorded, final)
@@ -226,6 +227,14 @@ def _thawed(t: float, before: list[float], freezes: Sequence[tuple[float, float]
     return any(
         end - 0.5 < t < end + THAW_SECONDS and before and before[-1] < begin + 0.5 for begin, end in freezes
     )
+
+
+def _leaders(recorded: Recorded, final: FinalState) -> Iterator[str]:
+    """Only the leader makes tasks claimable whose time has come; slots are passed on by everybody."""
+    for write in final.leader_writes:
+        plan = recorded.plans.get(write.task)
+        if plan is not None and not plan.slot and write.writer != write.leader:
+            yield f"I7 {write.task}: {write.writer} wrote as the leader, which is {write.leader}"
 
 
 def _watched(recorded: Recorded, final: FinalState) -> Iterator[str]:

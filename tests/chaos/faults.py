@@ -35,6 +35,8 @@ VICTIM_SECONDS = 20.0
 # How long a failpoint may take to be reached under the load, before callers are sent to its process again.
 FAILPOINT_SECONDS = 5.0
 FAILPOINT_ROUNDS = 12
+# Longer than the term of a leader of housekeeping.
+LEADER_SECONDS = 12.0
 # What a fault may hurt besides its subject: these runners may lose leases while it lasts.
 RUNNER_KINDS = ("warden", "agent", "runner", "host")
 
@@ -267,4 +269,5 @@ def draw(rng: random.Random, topology: Topology) -> tuple[str, float]:
     verbs = sorted(by_verb)
     verb = rng.choices(verbs, [weights[verb] for verb in verbs])[0]
     hold = rng.choice([0.0, 0.2, 1.0, 2.0] if verb == "kill" else [1.0, 2.0, 4.0, 9.0])
-    return rng.choice(by_verb[verb]), hold
+    name = rng.choice(by_verb[verb])
+    return name, LEADER_SECONDS if hold == 9.0 and name.startswith("stop taskdb") else hold

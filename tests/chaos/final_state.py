@@ -12,6 +12,7 @@ import psycopg
 
 from taskyard import Client, LogSource, errors
 from tests.chaos.history import now
+from tests.chaos.leadership import LeaderWrite, read_writes
 from tests.chaos.topology import Topology
 from tests.harness.invariants import breaches
 
@@ -74,6 +75,7 @@ class FinalState:
     tasks: dict[str, StoredTask] = field(default_factory=dict)
     breaches: list[str] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
+    leader_writes: list[LeaderWrite] = field(default_factory=list)
 
 
 CHANGES = """
@@ -110,6 +112,7 @@ def read_database(url: str) -> FinalState:
                 run = StoredRun(generation, state, runner, t + offset, started, start or 0)
                 final.tasks[task_id].runs[generation] = run
         final.breaches = list(breaches(connection))
+        final.leader_writes = read_writes(connection)
     return final
 
 

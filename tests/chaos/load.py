@@ -9,7 +9,7 @@ import asyncio
 import http.client
 import math
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
@@ -24,6 +24,9 @@ T = TypeVar("T")
 RETRY_SECONDS = 0.2
 CALL_SECONDS = 8.0
 CANARY_SECONDS = 90.0
+# How many of the creates are batches, and their size.
+BATCH_SHARE = 0.06
+BATCH_SIZE = 4
 TRANSIENT = (
     errors.Code.UNAVAILABLE,
     errors.Code.DEADLINE_EXCEEDED,
@@ -119,7 +122,7 @@ class Load:
             self._number += 1
             plan = draw(self._rng, self._number, self._prefix, functions=self._topology.functions)
             try:
-                await self._live(plan)
+                await (self._live_batch() if self._rng.random() < BATCH_SHARE else self._live(plan))
             except errors.TaskyardError as error:
                 self.failures.append(f"{plan.id}: {error!r}")
 
@@ -134,13 +137,46 @@ class Load:
 
     async def _live(self, plan: Plan) -> None:
         """One task from its creation to its end."""
-        self.plans[plan.id] = plan
-        self._history.add("plan", **plan.fields())
+        self._note_plan(plan)
         effects = self._history.effects_path
         for _ in range(self._rng.choice([1, 1, 1, 2])):
             client = self._rng.choice(self._clients)
             made = await self._insist(lambda client=client: client.create(plan.task(effects)))  # type: ignore[misc]
             self._history.add("created", task=plan.id, answer=made.id)
+        await self._see_through(plan)
+
+    def _note_plan(self, plan: Plan) -> None:
+        self.plans[plan.id] = plan
+        self._history.add("plan", **plan.fields())
+
+    async def _live_batch(self) -> None:
+        """Some tasks created by one call, which is sent twice at times."""
+        plans = []
+        for _ in range(BATCH_SIZE):
+            self._number += 1
+            plans.append(draw(self._rng, self._number, self._prefix, functions=self._topology.functions))
+            self._note_plan(plans[-1])
+        for _ in range(self._rng.choice([1, 2])):
+            client = self._rng.choice(self._clients)
+            for plan, made in zip(plans, await self._create_all(client, plans), strict=True):
+                self._history.add("created", task=plan.id, answer=made)
+        await asyncio.gather(*(self._see_through(plan) for plan in plans))
+
+    async def _create_all(self, client: Client, plans: Sequence[Plan]) -> list[str]:
+        """The ids of the created tasks; the batch is sent until every item has its answer."""
+
+        async def create() -> list[str]:
+            made = []
+            async for result in client.create_many(plan.task(self._history.effects_path) for plan in plans):
+                if isinstance(result, errors.TaskyardError):
+                    raise result
+                made.append(result.id)
+            return made
+
+        return await self._insist(create)
+
+    async def _see_through(self, plan: Plan) -> None:
+        """What its user does with a task that exists, to its end."""
         if self._rng.random() < 0.25:
             self._followers.append(asyncio.create_task(self._follow(plan)))
         if plan.action:

@@ -41,6 +41,7 @@ class Outcome:
     runs: int = 0
     lost_runs: int = 0
     rejected_reports: int = 0
+    leader_writes: int = 0
     starved: float = 0.0
     recovery: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
@@ -215,6 +216,7 @@ class ChaosRun:
             runs=len(runs),
             lost_runs=sum(run.state == 7 for run in runs),
             rejected_reports=self._topology.logs().count("report_rejected") - self._rejected,
+            leader_writes=len(final.leader_writes),
             starved=sum(end - begin for begin, end in self._starved),
             recovery=dict(recovery),
         )

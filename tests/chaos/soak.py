@@ -27,7 +27,7 @@ def report(name: str, seed: int, seconds: float, outcome: Outcome) -> None:
     print(
         f"{name} seed {seed}: {len(outcome.violations)} violations; {outcome.tasks} tasks, "
         f"{outcome.runs} runs, {outcome.lost_runs} lost, {len(outcome.faults)} faults, "
-        f"{outcome.rejected_reports} stale reports rejected, "
+        f"{outcome.rejected_reports} stale reports rejected, {outcome.leader_writes} writes of leaders, "
         f"{outcome.starved:.0f} s without processors to spare, {seconds:.0f} s in all"
     )
     print("faults by kind:", ", ".join(f"{kind} {n}" for kind, n in sorted(outcome.kinds.items())))

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from tests.chaos.cases import ALL, keeps_every_promise, recovers, running
-from tests.chaos.faults import FAILPOINTS, NETWORK
+from tests.chaos.faults import FAILPOINTS, LEADER_SECONDS, NETWORK
 from tests.chaos.run import ChaosRun
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400)]
@@ -44,6 +44,8 @@ MORE = (
     *((f"{mode} {hop}", 4.0) for hop in HOPS for mode in NETWORK),
     *((f"failpoint taskdb{n % 2} {point}", 0.0) for n, point in enumerate(FAILPOINTS)),
     *((f"kill {name}", 0.0) for name in ("taskdb1", "scheduler1", "runner0.warden", "worker.warden")),
+    # One of them leads housekeeping.
+    *((f"stop taskdb{n}", LEADER_SECONDS) for n in range(2)),
     *(
         (f"stop {name}", 4.0)
         for name in ("gateway", "postmaster", "runner0.warden", "worker.host", "worker.all")
@@ -73,4 +75,5 @@ async def test_fleet_recovers_from_kills_of_runners_whose_reports_wait_in_spools
 
 
 async def test_fleet_keeps_every_promise_over_all_faults(fleet: ChaosRun) -> None:
-    await keeps_every_promise(fleet)
+    outcome = await keeps_every_promise(fleet)
+    assert outcome.leader_writes, "no leader was seen"

@@ -10,6 +10,7 @@ import pytest
 from tests.chaos.checker import Recorded, Trouble, check
 from tests.chaos.final_state import Change, FinalState, Line, StoredRun, StoredTask
 from tests.chaos.history import Effect, Entry
+from tests.chaos.leadership import LeaderWrite
 from tests.chaos.workloads import Plan
 
 
@@ -105,6 +106,7 @@ def world() -> World:
         *(Entry(40.0, "watch", {"task": "stop", "version": version}) for version in range(1, 5)),
     ]
     made.faults = [("kill taskdb0", True)]
+    made.final.leader_writes = [LeaderWrite("work", "taskdb1", "taskdb1")]
     return made
 
 
@@ -177,6 +179,7 @@ DAMAGES: tuple[tuple[str, Callable[[World], object]], ...] = (
     ("I5", lambda made: made.stalls.append("kill taskdb0")),
     ("I6", overlap),
     ("I6", lambda made: made.final.tasks["work"].runs.update({1: StoredRun(1, 3, "r1", 15.0, True, 0)})),
+    ("I7", lambda made: made.final.leader_writes.append(LeaderWrite("work", "taskdb0", "taskdb1"))),
     ("I8", forget_a_stored_checkpoint),
     ("I8", forget_a_kept_checkpoint),
     ("I9", claim_after_the_cancel),

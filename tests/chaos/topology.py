@@ -26,6 +26,7 @@ from taskyard_standalone.datadir import DataDirectory
 from taskyard_standalone.postgres import EmbeddedPostgres, PostgresOptions
 from taskyard_taskdb.storage.migrate import upgrade
 from tests.acceptance.suite import ROOT, Suite, client_environment
+from tests.chaos import leadership
 from tests.harness.control_plane import make_keys
 from tests.harness.gateway import gateway_service
 from tests.harness.processes import Service, free_port
@@ -156,6 +157,7 @@ async def _start_postgres(made: Topology) -> None:
     made._stack.push_async_callback(postgres.stop, hurry)
     made.url = postgres.url()
     await asyncio.to_thread(upgrade, made.url)
+    await asyncio.to_thread(leadership.install, made.url)
 
     async def restart() -> None:
         await postgres.ended()
@@ -198,7 +200,8 @@ def _start_until_it_serves(service: Service) -> None:
 async def _start_taskdb(made: Topology, n: int) -> Service:
     hop = await made.hop(f"taskdb{n}-postgres", server_address(made.url))
     port = free_port()
-    environment = {**ENVIRONMENT, "TASKYARD_DATABASE_URL": through(made.url, hop)}
+    url = f"{through(made.url, hop)}?application_name=taskdb{n}"
+    environment = {**ENVIRONMENT, "TASKYARD_DATABASE_URL": url}
     arguments = ("serve", "--listen", f"127.0.0.1:{port}", "--log-format", "json")
     service = Service("taskyard_taskdb", arguments, port, made.folder / f"taskdb{n}.log", environment)
     _service_target(made, f"taskdb{n}", "taskdb", service)
