@@ -1,7 +1,8 @@
-"""The order in which calls of several tenants begin: one with many open calls waits for the others' arrival.
+"""The order in which calls of several tenants begin while the server is saturated.
 
-gRPC hands calls over one by one, in the order of their arrival, and each is worked on at once. A tenant with
-fifty open calls would delay every call of another tenant by the work of fifty; with this, by their arrival.
+gRPC hands calls over one by one, in the order of their arrival, and each is worked on at once: a tenant that
+keeps fifty calls open delays every call of another tenant by the work of fifty. While the loop is late and more
+than one tenant calls, the calls of a busy tenant wait here instead, and as many begin as keep the loop in time.
 """
 
 from __future__ import annotations
@@ -10,81 +11,80 @@ import asyncio
 import time
 from collections import OrderedDict, deque
 
-# Calls of one tenant that begin at once, however many tenants there are.
-FREE_CALLS = 4
+# Calls of one tenant that always begin at once, in each window.
+FREE_CALLS = 2
+WINDOW_SECONDS = 0.02
 # A tenant is alone if no other one has called for this long; then nothing waits.
 CONTENDED_SECONDS = 1.0
-# Waiting calls begin when none has arrived for so long; about 50 µs pass between two that came together.
-QUIET_SECONDS = 0.0002
-# They begin after this time even if calls keep arriving.
-LONGEST_SECONDS = 0.01
-# The time that the loop may spend on calls that it lets begin together.
-ROUND_SECONDS = 0.001
-_MOST_TOGETHER = 16
+# How often the loop is measured while calls exceed the free ones, and how late it may be.
+TICK_SECONDS = 0.003
+LATE_SECONDS = 0.002
+# After so long without being late, calls begin at once again.
+CONGESTED_SECONDS = 0.5
+_MOST_PER_TICK = 50.0
 
 
 class FairStarts:
-    """Counts the running calls of each tenant, and lets those beyond FREE_CALLS begin in turns."""
+    """Decides for each call whether it begins at once or waits for its tenant's turn."""
 
     def __init__(self) -> None:
-        self._running: dict[str, int] = {}
+        self._begun: dict[str, int] = {}
+        self._window_end = 0.0
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
         self._last_owner = ""
         self._contended_until = 0.0
-        self._arrived_at = 0.0
-        self._released_at = 0.0
-        self._together = 1
-        self._measured = False
+        self._congested_until = 0.0
+        # When the next tick is due, 0 if there is none; and how many calls each lets begin.
+        self._due = 0.0
+        self._busy_until = 0.0
+        self._per_tick = 4.0
 
     def enter(self, owner: str) -> asyncio.Future[None] | None:
-        """Count a call; returns what it has to await before it begins, if anything. `leave` ends it."""
-        running = self._running.get(owner, 0)
-        self._running[owner] = running + 1
+        """What a call of this tenant has to await before it begins, if anything."""
+        now = time.perf_counter()
         if owner != self._last_owner:
             self._last_owner = owner
-            self._contended_until = time.perf_counter() + CONTENDED_SECONDS
-        if running < FREE_CALLS and not self._waiting:
+            self._contended_until = now + CONTENDED_SECONDS
+        if now >= self._window_end:
+            self._begun.clear()
+            self._window_end = now + WINDOW_SECONDS
+        begun = self._begun[owner] = self._begun.get(owner, 0) + 1
+        if begun <= FREE_CALLS or now > self._contended_until:
             return None
-        return self._wait(owner, running)
+        return self._exceed(owner, now)
 
-    def leave(self, owner: str) -> None:
-        """End a call that `enter` has counted."""
-        running = self._running[owner] - 1
-        if running:
-            self._running[owner] = running
-        else:
-            del self._running[owner]
-
-    def _wait(self, owner: str, running: int) -> asyncio.Future[None] | None:
-        now = self._arrived_at = time.perf_counter()
-        if running < FREE_CALLS or now >= self._contended_until:
-            return None
+    def _exceed(self, owner: str, now: float) -> asyncio.Future[None] | None:
         loop = asyncio.get_running_loop()
-        if not self._waiting:
-            self._released_at, self._measured = now, False
-            loop.call_soon(self._release, loop)
+        self._busy_until = now + CONGESTED_SECONDS
+        if not self._due:
+            self._schedule(loop, now)
+        if now > self._congested_until:
+            return None
         turn: asyncio.Future[None] = loop.create_future()
         self._waiting.setdefault(owner, deque()).append(turn)
         return turn
 
-    def _release(self, loop: asyncio.AbstractEventLoop) -> None:
-        """In each round of the loop while calls wait: let some begin, unless others are arriving."""
-        now = time.perf_counter()
-        if self._measured:
-            # The round since the last release has worked on what that let begin.
-            fast = now - self._released_at < ROUND_SECONDS
-            self._together = min(self._together + 1, _MOST_TOGETHER) if fast else max(1, self._together // 2)
-            self._measured = False
-        arriving = now - self._arrived_at < QUIET_SECONDS
-        if not arriving or now - self._released_at > LONGEST_SECONDS:
-            self._release_some()
-            self._released_at, self._measured = now, True
-        if self._waiting:
-            loop.call_soon(self._release, loop)
+    def _schedule(self, loop: asyncio.AbstractEventLoop, now: float) -> None:
+        self._due = now + TICK_SECONDS
+        loop.call_later(TICK_SECONDS, self._tick, loop)
 
-    def _release_some(self) -> None:
+    def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
+        now = time.perf_counter()
+        if now - self._due > LATE_SECONDS:
+            self._per_tick = max(1.0, self._per_tick * 0.7)
+            self._congested_until = now + CONGESTED_SECONDS
+        else:
+            self._per_tick = min(self._per_tick + 0.25, _MOST_PER_TICK)
+        alone = now > self._contended_until
+        self._begin_some(sum(map(len, self._waiting.values())) if alone else int(self._per_tick))
+        self._due = 0.0
+        if self._waiting or now < self._busy_until:
+            self._schedule(loop, now)
+
+    def _begin_some(self, most: int) -> None:
+        """Let waiting calls begin, tenants in turn."""
         begun = 0
-        while self._waiting and begun < self._together:
+        while self._waiting and begun < most:
             owner, turns = next(iter(self._waiting.items()))
             turn = turns.popleft()
             self._waiting.move_to_end(owner)

@@ -115,6 +115,7 @@ class Guard:
         self._policies = policies
         self._call_timeout = call_timeout
         self._starts = FairStarts()
+        STARTS = self._starts
         self._heavy_reads = CallLimits(heavy_calls)
         self._heavy_writes = CallLimits(heavy_calls)
 
@@ -127,7 +128,7 @@ class Guard:
         enter = self._authorizer(method, policy)
         streaming = handler.request_streaming or handler.response_streaming
         if streaming:
-            body = _stream_body(handler, behavior, enter, decode, self._writes)
+            body = _stream_body(handler, behavior, enter, decode, self._starts, self._writes)
         else:
             if policy.heavy:
                 limits = self._heavy_writes if policy.scope else self._heavy_reads
@@ -246,15 +247,9 @@ def _unary_body(
 ) -> Behavior:
     async def call(data: bytes, context: Context) -> Any:
         tenant = await enter(context)
-        if not tenant:
-            return await behavior(decode(data), context)
-        turn = starts.enter(tenant)
-        try:
-            if turn is not None:
-                await turn
-            return await behavior(decode(data), context)
-        finally:
-            starts.leave(tenant)
+        if tenant and (turn := starts.enter(tenant)) is not None:
+            await turn
+        return await behavior(decode(data), context)
 
     if limit is None:
         return call
@@ -281,12 +276,15 @@ def _stream_body(
     behavior: Callable[[Any, Context], Any],
     enter: Callable[[Context], Awaitable[str]],
     decode: Callable[[bytes], Any],
+    starts: FairStarts,
     writes: Writes,
 ) -> Behavior:
     generates = inspect.isasyncgenfunction(behavior)
 
     async def call(incoming: Any, context: Context) -> Any:
-        await enter(context)
+        tenant = await enter(context)
+        if tenant and (turn := starts.enter(tenant)) is not None:
+            await turn
         request = incoming if handler.request_streaming else decode(incoming)
         if not generates:
             return await behavior(request, context)
