@@ -128,11 +128,8 @@ type TaskType struct {
 	SlotRequired bool `protobuf:"varint,53,opt,name=slot_required,json=slotRequired,proto3" json:"slot_required,omitempty"`
 	// A task must set attempt_timeout itself, or get it from attempt_timeout of the type.
 	AttemptTimeoutRequired bool `protobuf:"varint,54,opt,name=attempt_timeout_required,json=attemptTimeoutRequired,proto3" json:"attempt_timeout_required,omitempty"`
-	// Also the type of tasks whose spec.task_type begins with one of these and has no type of that
-	// very name in the same tenant; the longest prefix wins.  Each ends with "*".
-	Prefixes      []string `protobuf:"bytes,55,rep,name=prefixes,proto3" json:"prefixes,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	unknownFields          protoimpl.UnknownFields
+	sizeCache              protoimpl.SizeCache
 }
 
 func (x *TaskType) Reset() {
@@ -487,18 +484,11 @@ func (x *TaskType) GetAttemptTimeoutRequired() bool {
 	return false
 }
 
-func (x *TaskType) GetPrefixes() []string {
-	if x != nil {
-		return x.Prefixes
-	}
-	return nil
-}
-
 var File_taskyard_v1_task_type_proto protoreflect.FileDescriptor
 
 const file_taskyard_v1_task_type_proto_rawDesc = "" +
 	"\n" +
-	"\x1btaskyard/v1/task_type.proto\x12\vtaskyard.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18taskyard/v1/common.proto\x1a\x16taskyard/v1/task.proto\"\xc6\x12\n" +
+	"\x1btaskyard/v1/task_type.proto\x12\vtaskyard.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18taskyard/v1/common.proto\x1a\x16taskyard/v1/task.proto\"\xaa\x12\n" +
 	"\bTaskType\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12,\n" +
@@ -548,8 +538,7 @@ const file_taskyard_v1_task_type_proto_rawDesc = "" +
 	"\x13deletion_protection\x183 \x01(\bR\x12deletionProtection\x12.\n" +
 	"\x13entities_must_exist\x184 \x01(\bR\x11entitiesMustExist\x12#\n" +
 	"\rslot_required\x185 \x01(\bR\fslotRequired\x128\n" +
-	"\x18attempt_timeout_required\x186 \x01(\bR\x16attemptTimeoutRequired\x12\x1a\n" +
-	"\bprefixes\x187 \x03(\tR\bprefixesB\v\n" +
+	"\x18attempt_timeout_required\x186 \x01(\bR\x16attemptTimeoutRequiredB\v\n" +
 	"\t_priorityB\x0f\n" +
 	"\r_min_priorityB\x0f\n" +
 	"\r_max_priorityB\f\n" +
