@@ -410,6 +410,12 @@ class TaskTypeDisabled(FailedPrecondition):
     sentence = 'task type "{subject}" is disabled; enable it or use another'
 
 
+class DeletionProtected(FailedPrecondition):
+    reason = "DELETION_PROTECTED"
+    task_type: str
+    sentence = 'task "{subject}" may not be deleted: its type {task_type} has deletion_protection'
+
+
 class TenantSuspended(FailedPrecondition):
     reason = "TENANT_SUSPENDED"
     sentence = 'tenant "{subject}" is suspended; an administrator can resume it'
