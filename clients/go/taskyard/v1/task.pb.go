@@ -26,7 +26,8 @@
 //   SCHEDULED, RUNNING      PAUSED          R,T    PauseTask: the holder gives the lease back, or
 //                                                  it is forced at the deadline
 //   PAUSED                  PENDING         U      ResumeTask
-//   PENDING, PAUSED         CANCELLED       U      CancelTask or admission REPLACE, at once
+//   PENDING, PAUSED         CANCELLED       U      CancelTask or admission REPLACE or
+//                                                  QUEUE_LATEST, at once
 //   with a lease            CANCELLED       R,T    CancelTask: the holder confirms, or it is forced
 //                                                  at the deadline; a success that comes first stays
 //   terminal, not SUCCEEDED PENDING         U      RetryTask (explicit, audited, budgets reset)
@@ -186,6 +187,8 @@ const (
 	AdmissionPolicy_ADMISSION_POLICY_REPLACE AdmissionPolicy = 2
 	// Run after them, in priority then creation order.
 	AdmissionPolicy_ADMISSION_POLICY_QUEUE AdmissionPolicy = 3
+	// Run after the task that holds the slot; cancel all others that wait for it.
+	AdmissionPolicy_ADMISSION_POLICY_QUEUE_LATEST AdmissionPolicy = 4
 )
 
 // Enum value maps for AdmissionPolicy.
@@ -195,12 +198,14 @@ var (
 		1: "ADMISSION_POLICY_DROP_IF_RUNNING",
 		2: "ADMISSION_POLICY_REPLACE",
 		3: "ADMISSION_POLICY_QUEUE",
+		4: "ADMISSION_POLICY_QUEUE_LATEST",
 	}
 	AdmissionPolicy_value = map[string]int32{
 		"ADMISSION_POLICY_UNSPECIFIED":     0,
 		"ADMISSION_POLICY_DROP_IF_RUNNING": 1,
 		"ADMISSION_POLICY_REPLACE":         2,
 		"ADMISSION_POLICY_QUEUE":           3,
+		"ADMISSION_POLICY_QUEUE_LATEST":    4,
 	}
 )
 
@@ -841,7 +846,11 @@ type TaskSpec struct {
 	// How long ALLOW work continues after its lease expired.  Default 1 h.
 	OrphanTimeout *durationpb.Duration `protobuf:"bytes,23,opt,name=orphan_timeout,json=orphanTimeout,proto3" json:"orphan_timeout,omitempty"`
 	// What becomes of the task when its runner is lost.  Default WAIT.
-	OnRunnerLost  RunnerLostPolicy `protobuf:"varint,24,opt,name=on_runner_lost,json=onRunnerLost,proto3,enum=taskyard.v1.RunnerLostPolicy" json:"on_runner_lost,omitempty"`
+	OnRunnerLost RunnerLostPolicy `protobuf:"varint,24,opt,name=on_runner_lost,json=onRunnerLost,proto3,enum=taskyard.v1.RunnerLostPolicy" json:"on_runner_lost,omitempty"`
+	// tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+	Schedule string `protobuf:"bytes,30,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	// The instant of its schedule that the task is for; set by the server only.
+	ScheduledTime *timestamppb.Timestamp `protobuf:"bytes,31,opt,name=scheduled_time,json=scheduledTime,proto3" json:"scheduled_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1042,6 +1051,20 @@ func (x *TaskSpec) GetOnRunnerLost() RunnerLostPolicy {
 		return x.OnRunnerLost
 	}
 	return RunnerLostPolicy_RUNNER_LOST_POLICY_UNSPECIFIED
+}
+
+func (x *TaskSpec) GetSchedule() string {
+	if x != nil {
+		return x.Schedule
+	}
+	return ""
+}
+
+func (x *TaskSpec) GetScheduledTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ScheduledTime
+	}
+	return nil
 }
 
 // Business object a task works on (seed: entity_type + entity_id).
@@ -2484,8 +2507,7 @@ const file_taskyard_v1_task_proto_rawDesc = "" +
 	"\vtraceparent\x18\v \x01(\tR\vtraceparent\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xad\n" +
-	"\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8c\v\n" +
 	"\bTaskSpec\x12\x1b\n" +
 	"\ttask_type\x18\x01 \x01(\tR\btaskType\x12.\n" +
 	"\apayload\x18\x02 \x01(\v2\x14.taskyard.v1.PayloadR\apayload\x124\n" +
@@ -2512,7 +2534,9 @@ const file_taskyard_v1_task_proto_rawDesc = "" +
 	"\x11stop_grace_period\x18\x15 \x01(\v2\x19.google.protobuf.DurationR\x0fstopGracePeriod\x124\n" +
 	"\aoverlap\x18\x16 \x01(\x0e2\x1a.taskyard.v1.OverlapPolicyR\aoverlap\x12@\n" +
 	"\x0eorphan_timeout\x18\x17 \x01(\v2\x19.google.protobuf.DurationR\rorphanTimeout\x12C\n" +
-	"\x0eon_runner_lost\x18\x18 \x01(\x0e2\x1d.taskyard.v1.RunnerLostPolicyR\fonRunnerLostB\v\n" +
+	"\x0eon_runner_lost\x18\x18 \x01(\x0e2\x1d.taskyard.v1.RunnerLostPolicyR\fonRunnerLost\x12\x1a\n" +
+	"\bschedule\x18\x1e \x01(\tR\bschedule\x12A\n" +
+	"\x0escheduled_time\x18\x1f \x01(\v2\x1a.google.protobuf.TimestampR\rscheduledTimeB\v\n" +
 	"\t_priorityB\f\n" +
 	"\n" +
 	"_max_steps\"/\n" +
@@ -2646,12 +2670,13 @@ const file_taskyard_v1_task_proto_rawDesc = "" +
 	"\x17RUNNER_LOST_POLICY_WAIT\x10\x01\x12#\n" +
 	"\x1fRUNNER_LOST_POLICY_REDISTRIBUTE\x10\x02\x12\x1b\n" +
 	"\x17RUNNER_LOST_POLICY_FAIL\x10\x03\x12\x1b\n" +
-	"\x17RUNNER_LOST_POLICY_HOLD\x10\x04*\x93\x01\n" +
+	"\x17RUNNER_LOST_POLICY_HOLD\x10\x04*\xb6\x01\n" +
 	"\x0fAdmissionPolicy\x12 \n" +
 	"\x1cADMISSION_POLICY_UNSPECIFIED\x10\x00\x12$\n" +
 	" ADMISSION_POLICY_DROP_IF_RUNNING\x10\x01\x12\x1c\n" +
 	"\x18ADMISSION_POLICY_REPLACE\x10\x02\x12\x1a\n" +
-	"\x16ADMISSION_POLICY_QUEUE\x10\x03*\x86\x01\n" +
+	"\x16ADMISSION_POLICY_QUEUE\x10\x03\x12!\n" +
+	"\x1dADMISSION_POLICY_QUEUE_LATEST\x10\x04*\x86\x01\n" +
 	"\vInterpreter\x12\x1b\n" +
 	"\x17INTERPRETER_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10INTERPRETER_BASH\x10\x01\x12\x16\n" +
@@ -2781,50 +2806,51 @@ var file_taskyard_v1_task_proto_depIdxs = []int32{
 	0,  // 26: taskyard.v1.TaskSpec.overlap:type_name -> taskyard.v1.OverlapPolicy
 	35, // 27: taskyard.v1.TaskSpec.orphan_timeout:type_name -> google.protobuf.Duration
 	1,  // 28: taskyard.v1.TaskSpec.on_runner_lost:type_name -> taskyard.v1.RunnerLostPolicy
-	13, // 29: taskyard.v1.Execution.command:type_name -> taskyard.v1.CommandExecution
-	14, // 30: taskyard.v1.Execution.script:type_name -> taskyard.v1.ScriptExecution
-	15, // 31: taskyard.v1.Execution.container:type_name -> taskyard.v1.ContainerExecution
-	16, // 32: taskyard.v1.Execution.wasm:type_name -> taskyard.v1.WasmExecution
-	17, // 33: taskyard.v1.Execution.function:type_name -> taskyard.v1.FunctionExecution
-	18, // 34: taskyard.v1.Execution.external:type_name -> taskyard.v1.ExternalExecution
-	3,  // 35: taskyard.v1.ScriptExecution.interpreter:type_name -> taskyard.v1.Interpreter
-	35, // 36: taskyard.v1.ExternalExecution.report_timeout:type_name -> google.protobuf.Duration
-	20, // 37: taskyard.v1.Placement.required:type_name -> taskyard.v1.RunnerConstraint
-	21, // 38: taskyard.v1.Placement.preferred:type_name -> taskyard.v1.PreferredRunners
-	20, // 39: taskyard.v1.Placement.avoid:type_name -> taskyard.v1.RunnerConstraint
-	37, // 40: taskyard.v1.RunnerConstraint.selector:type_name -> taskyard.v1.RunnerSelector
-	20, // 41: taskyard.v1.PreferredRunners.runners:type_name -> taskyard.v1.RunnerConstraint
-	28, // 42: taskyard.v1.Callback.headers:type_name -> taskyard.v1.Callback.HeadersEntry
-	4,  // 43: taskyard.v1.TaskStatus.phase:type_name -> taskyard.v1.TaskPhase
-	5,  // 44: taskyard.v1.TaskStatus.pending_reason:type_name -> taskyard.v1.PendingReason
-	24, // 45: taskyard.v1.TaskStatus.requested_action:type_name -> taskyard.v1.RequestedAction
-	29, // 46: taskyard.v1.TaskStatus.lease_expire_time:type_name -> google.protobuf.Timestamp
-	29, // 47: taskyard.v1.TaskStatus.next_attempt_time:type_name -> google.protobuf.Timestamp
-	38, // 48: taskyard.v1.TaskStatus.progress:type_name -> taskyard.v1.Progress
-	25, // 49: taskyard.v1.TaskStatus.result:type_name -> taskyard.v1.TaskResult
-	39, // 50: taskyard.v1.TaskStatus.error:type_name -> taskyard.v1.TaskError
-	30, // 51: taskyard.v1.TaskStatus.details:type_name -> google.protobuf.Struct
-	29, // 52: taskyard.v1.TaskStatus.ready_time:type_name -> google.protobuf.Timestamp
-	29, // 53: taskyard.v1.TaskStatus.schedule_time:type_name -> google.protobuf.Timestamp
-	29, // 54: taskyard.v1.TaskStatus.start_time:type_name -> google.protobuf.Timestamp
-	29, // 55: taskyard.v1.TaskStatus.end_time:type_name -> google.protobuf.Timestamp
-	6,  // 56: taskyard.v1.RequestedAction.action:type_name -> taskyard.v1.TaskAction
-	29, // 57: taskyard.v1.RequestedAction.request_time:type_name -> google.protobuf.Timestamp
-	29, // 58: taskyard.v1.RequestedAction.deadline:type_name -> google.protobuf.Timestamp
-	31, // 59: taskyard.v1.RequestedAction.actor:type_name -> taskyard.v1.Actor
-	32, // 60: taskyard.v1.TaskResult.output:type_name -> taskyard.v1.Payload
-	30, // 61: taskyard.v1.TaskResult.metrics:type_name -> google.protobuf.Struct
-	7,  // 62: taskyard.v1.TaskRun.state:type_name -> taskyard.v1.RunState
-	29, // 63: taskyard.v1.TaskRun.schedule_time:type_name -> google.protobuf.Timestamp
-	29, // 64: taskyard.v1.TaskRun.start_time:type_name -> google.protobuf.Timestamp
-	29, // 65: taskyard.v1.TaskRun.end_time:type_name -> google.protobuf.Timestamp
-	39, // 66: taskyard.v1.TaskRun.error:type_name -> taskyard.v1.TaskError
-	38, // 67: taskyard.v1.TaskRun.progress:type_name -> taskyard.v1.Progress
-	68, // [68:68] is the sub-list for method output_type
-	68, // [68:68] is the sub-list for method input_type
-	68, // [68:68] is the sub-list for extension type_name
-	68, // [68:68] is the sub-list for extension extendee
-	0,  // [0:68] is the sub-list for field type_name
+	29, // 29: taskyard.v1.TaskSpec.scheduled_time:type_name -> google.protobuf.Timestamp
+	13, // 30: taskyard.v1.Execution.command:type_name -> taskyard.v1.CommandExecution
+	14, // 31: taskyard.v1.Execution.script:type_name -> taskyard.v1.ScriptExecution
+	15, // 32: taskyard.v1.Execution.container:type_name -> taskyard.v1.ContainerExecution
+	16, // 33: taskyard.v1.Execution.wasm:type_name -> taskyard.v1.WasmExecution
+	17, // 34: taskyard.v1.Execution.function:type_name -> taskyard.v1.FunctionExecution
+	18, // 35: taskyard.v1.Execution.external:type_name -> taskyard.v1.ExternalExecution
+	3,  // 36: taskyard.v1.ScriptExecution.interpreter:type_name -> taskyard.v1.Interpreter
+	35, // 37: taskyard.v1.ExternalExecution.report_timeout:type_name -> google.protobuf.Duration
+	20, // 38: taskyard.v1.Placement.required:type_name -> taskyard.v1.RunnerConstraint
+	21, // 39: taskyard.v1.Placement.preferred:type_name -> taskyard.v1.PreferredRunners
+	20, // 40: taskyard.v1.Placement.avoid:type_name -> taskyard.v1.RunnerConstraint
+	37, // 41: taskyard.v1.RunnerConstraint.selector:type_name -> taskyard.v1.RunnerSelector
+	20, // 42: taskyard.v1.PreferredRunners.runners:type_name -> taskyard.v1.RunnerConstraint
+	28, // 43: taskyard.v1.Callback.headers:type_name -> taskyard.v1.Callback.HeadersEntry
+	4,  // 44: taskyard.v1.TaskStatus.phase:type_name -> taskyard.v1.TaskPhase
+	5,  // 45: taskyard.v1.TaskStatus.pending_reason:type_name -> taskyard.v1.PendingReason
+	24, // 46: taskyard.v1.TaskStatus.requested_action:type_name -> taskyard.v1.RequestedAction
+	29, // 47: taskyard.v1.TaskStatus.lease_expire_time:type_name -> google.protobuf.Timestamp
+	29, // 48: taskyard.v1.TaskStatus.next_attempt_time:type_name -> google.protobuf.Timestamp
+	38, // 49: taskyard.v1.TaskStatus.progress:type_name -> taskyard.v1.Progress
+	25, // 50: taskyard.v1.TaskStatus.result:type_name -> taskyard.v1.TaskResult
+	39, // 51: taskyard.v1.TaskStatus.error:type_name -> taskyard.v1.TaskError
+	30, // 52: taskyard.v1.TaskStatus.details:type_name -> google.protobuf.Struct
+	29, // 53: taskyard.v1.TaskStatus.ready_time:type_name -> google.protobuf.Timestamp
+	29, // 54: taskyard.v1.TaskStatus.schedule_time:type_name -> google.protobuf.Timestamp
+	29, // 55: taskyard.v1.TaskStatus.start_time:type_name -> google.protobuf.Timestamp
+	29, // 56: taskyard.v1.TaskStatus.end_time:type_name -> google.protobuf.Timestamp
+	6,  // 57: taskyard.v1.RequestedAction.action:type_name -> taskyard.v1.TaskAction
+	29, // 58: taskyard.v1.RequestedAction.request_time:type_name -> google.protobuf.Timestamp
+	29, // 59: taskyard.v1.RequestedAction.deadline:type_name -> google.protobuf.Timestamp
+	31, // 60: taskyard.v1.RequestedAction.actor:type_name -> taskyard.v1.Actor
+	32, // 61: taskyard.v1.TaskResult.output:type_name -> taskyard.v1.Payload
+	30, // 62: taskyard.v1.TaskResult.metrics:type_name -> google.protobuf.Struct
+	7,  // 63: taskyard.v1.TaskRun.state:type_name -> taskyard.v1.RunState
+	29, // 64: taskyard.v1.TaskRun.schedule_time:type_name -> google.protobuf.Timestamp
+	29, // 65: taskyard.v1.TaskRun.start_time:type_name -> google.protobuf.Timestamp
+	29, // 66: taskyard.v1.TaskRun.end_time:type_name -> google.protobuf.Timestamp
+	39, // 67: taskyard.v1.TaskRun.error:type_name -> taskyard.v1.TaskError
+	38, // 68: taskyard.v1.TaskRun.progress:type_name -> taskyard.v1.Progress
+	69, // [69:69] is the sub-list for method output_type
+	69, // [69:69] is the sub-list for method input_type
+	69, // [69:69] is the sub-list for extension type_name
+	69, // [69:69] is the sub-list for extension extendee
+	0,  // [0:69] is the sub-list for field type_name
 }
 
 func init() { file_taskyard_v1_task_proto_init() }
