@@ -18,6 +18,7 @@ from taskyard.v1 import (
     api_key_service_pb2_grpc,
     lease_service_pb2_grpc,
     runner_service_pb2_grpc,
+    schedule_service_pb2_grpc,
     session_service_pb2_grpc,
     task_pb2,
     task_service_pb2,
@@ -54,6 +55,7 @@ class Caller:
         self.tenants = self._stub(tenant_service_pb2_grpc.TenantServiceStub)
         self.api_keys = self._stub(api_key_service_pb2_grpc.ApiKeyServiceStub)
         self.task_types = self._stub(task_type_service_pb2_grpc.TaskTypeServiceStub)
+        self.schedules = self._stub(schedule_service_pb2_grpc.ScheduleServiceStub)
 
     def _stub(self, stub: Callable[[Any], Any]) -> Any:
         return _Translating(stub(self.channel), self._metadata)

@@ -117,7 +117,7 @@ class ServerSettings(JobSettings, ServeSettings, TelemetrySettings):
         timedelta(seconds=10),
         min=timedelta(seconds=1),
         max=timedelta(minutes=1),
-        help="term of the leader, who renews it at half time: after a crash another replica leads this much later",
+        help="term of the leader, renewed at half time; after a crash another replica leads once it ends",
     )
     reap_grace: timedelta = setting(
         timedelta(seconds=40),

@@ -31,9 +31,9 @@ def admit(
 ) -> Admitted | Dropped:
     """The decision, given the slot's head and all of its live tasks, the head included.
 
-    A replaced task that is running holds the slot until it has stopped, so it counts as no waiter. QUEUE_LATEST
-    never replaces the head, whether it runs or waits for a runner. Raises SlotQueueFull when as many tasks wait
-    as may.
+    A replaced task that is running holds the slot until it has stopped, so it counts as no waiter.
+    QUEUE_LATEST never replaces the head, whether it runs or waits for a runner. Raises SlotQueueFull when as
+    many tasks wait as may.
     """
     if admission is Admission.DROP_IF_RUNNING and live:
         return Dropped(head or live[0])

@@ -1,7 +1,7 @@
 """The instants of a cron line in a time zone. cronsim finds the wall times, this module their instants.
 
-Lines with a fixed minute and hour ("30 2 * * *", as Debian's cron defines it: neither field begins with a star)
-run once a day whatever the clocks do: a wall time inside a gap runs right after it, one that occurs twice runs
+Lines with a fixed minute and hour ("30 2 * * *": as in Debian's cron, neither field begins with a star) run
+once a day whatever the clocks do: a wall time inside a gap runs right after it, one that occurs twice runs
 the first time. All other lines ("*/15 * * * *") run whenever the wall clock matches.
 """
 
@@ -56,8 +56,8 @@ def find_zone(name: str) -> ZoneInfo:
     """The zone of an IANA name. Raises ValueError for an unknown one."""
     try:
         return ZoneInfo(name)
-    # Names of files that are no zones, or that lead out of the folder, raise OSError or ValueError.
-    except (OSError, ValueError) as error:
+    # KeyError for a name that is missing; files that are no zones, or out of the folder, raise the others.
+    except (KeyError, OSError, ValueError) as error:
         raise ValueError(f"{name!r} is no time zone; use an IANA name such as Europe/Berlin") from error
 
 

@@ -95,7 +95,7 @@ async def cancel_live(
 
 
 async def _keep_heads(tx: Tx, live: dict[SlotKey, list[str]], replacing: Mapping[SlotKey, NewTask]) -> None:
-    """Removes the heads of slots whose new task replaces only the waiters; `check` looks again under a lock."""
+    """Removes the heads of slots whose new task replaces waiters only; `check` looks again under a lock."""
     kept = [key for key, task in replacing.items() if task.admission is Admission.QUEUE_LATEST]
     if not kept:
         return
