@@ -62,6 +62,8 @@ def _run_variables(assignment: Assignment, directory: RunDirectory) -> dict[str,
         found["TASKYARD_CHECKPOINT_FILE"] = str(directory.restored)
     if spec.HasField("max_steps"):
         found["TASKYARD_MAX_STEPS"] = str(spec.max_steps)
+    if spec.HasField("scheduled_time"):
+        found["TASKYARD_SCHEDULED_TIME"] = spec.scheduled_time.ToJsonString()
     if spec.payload.WhichOneof("value"):
         found["TASKYARD_PAYLOAD_FILE"] = str(directory.payload)
         found["TASKYARD_PAYLOAD_TYPE"] = spec.payload.content_type or "application/json"

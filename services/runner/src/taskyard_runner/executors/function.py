@@ -84,6 +84,8 @@ def describe(
         extra["env"] = {variable.name: variable.value for variable in spec.env}
     if assignment.config.WhichOneof("value"):
         extra["config"] = assignment.config.raw.decode()
+    if spec.HasField("scheduled_time"):
+        extra["scheduled_time"] = spec.scheduled_time.ToJsonString()
     if assignment.HasField("checkpoint"):
         extra["checkpoint"] = assignment.checkpoint.sequence
         extra["restored_type"] = assignment.checkpoint.content_type

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol
 
 from taskyard_runner.functions.errors import Cancelled, RequestFailed
@@ -127,6 +128,12 @@ class BaseContext:
     def traceparent(self) -> str:
         """W3C trace context of the run."""
         return str(self._work.extra.get("traceparent", ""))
+
+    @property
+    def scheduled_time(self) -> datetime | None:
+        """The instant of its schedule that the task is for; None for a task without a schedule."""
+        found = self._work.extra.get("scheduled_time")
+        return None if found is None else datetime.fromisoformat(found)
 
     # -- reporting
 
