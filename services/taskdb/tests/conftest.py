@@ -20,6 +20,7 @@ from taskyard.v1 import (
     entity_service_pb2_grpc,
     lease_service_pb2_grpc,
     runner_service_pb2_grpc,
+    schedule_service_pb2_grpc,
     session_service_pb2_grpc,
     task_pb2,
     task_service_pb2,
@@ -58,6 +59,7 @@ class Caller:
         self.task_types = self._stub(task_type_service_pb2_grpc.TaskTypeServiceStub)
         self.entities = self._stub(entity_service_pb2_grpc.EntityServiceStub)
         self.embedded = self._stub(embedded_service_pb2_grpc.EmbeddedServiceStub)
+        self.schedules = self._stub(schedule_service_pb2_grpc.ScheduleServiceStub)
 
     def _stub(self, stub: Callable[[Any], Any]) -> Any:
         return _Translating(stub(self.channel), self._metadata)

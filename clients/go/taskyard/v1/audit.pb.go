@@ -39,6 +39,8 @@ type AuditEvent struct {
 	//	     drained undrained updated deleted
 	//	tenant.created updated deleted secret_rotated;  task_type.created updated deleted
 	//	api_key.created revoked;  quarantine.created released
+	//	schedule.created updated deleted paused resumed fired skipped missed run
+	//	     backfilled
 	//	webhook.given_up;  audit.damage_acknowledged
 	EventType string `protobuf:"bytes,2,opt,name=event_type,json=eventType,proto3" json:"event_type,omitempty"`
 	// Resource concerned.

@@ -27,6 +27,7 @@ from taskyard.v1 import task_service_pb2 as pb
 
 if TYPE_CHECKING:
     from taskyard.admin import Admin
+    from taskyard.schedules import Schedules
 
 # The largest request that a server accepts unless it is configured otherwise, with room for the frame.
 MAX_REQUEST_BYTES = 4 * 1024 * 1024 - 1024
@@ -64,6 +65,17 @@ class Client(Reader):
         from taskyard.admin import Admin
 
         return Admin(self._channels)
+
+    @cached_property
+    def schedules(self) -> Schedules:
+        """Schedules of tasks.
+
+        Example:
+            print([schedule.name async for schedule in client.schedules.list()])
+        """
+        from taskyard.schedules import Schedules
+
+        return Schedules(self._channels)
 
     @cached_property
     def _coalescer(self) -> Coalescer:

@@ -31,7 +31,7 @@ class CommonOptions(TypedDict, total=False):
     """At most one live task of a slot runs at a time."""
     entity: tuple[str, str]
     """Type and id of the business object the task works on; makes the slot if none is given."""
-    admission: Literal["queue", "replace", "drop_if_running"]
+    admission: Literal["queue", "queue_latest", "replace", "drop_if_running"]
     """What to do if the slot is occupied."""
     retry: Retry | int
     """The retry policy; an int is the number of retries."""

@@ -13,6 +13,7 @@ from taskyard.admin import Admin
 from taskyard.client import Client
 from taskyard.context import Context
 from taskyard.convert import Seconds
+from taskyard.schedules import Schedules
 from taskyard.stream import Stream
 
 P = ParamSpec("P")
@@ -121,6 +122,25 @@ class SyncAdmin(_Waiting[Admin]):
     webhook_deliveries = _iterating(Admin.webhook_deliveries)
 
 
+class SyncSchedules(_Waiting[Schedules]):
+    """Schedules without await."""
+
+    def __init__(self, target: Schedules, loop: _Loop) -> None:
+        self._target = target
+        self._loop = loop
+
+    create = _waiting(Schedules.create)
+    get = _waiting(Schedules.get)
+    list = _iterating(Schedules.list)
+    put = _waiting(Schedules.put)
+    pause = _waiting(Schedules.pause)
+    resume = _waiting(Schedules.resume)
+    run = _waiting(Schedules.run)
+    backfill = _waiting(Schedules.backfill)
+    preview = _waiting(Schedules.preview)
+    delete = _waiting(Schedules.delete)
+
+
 class SyncClient(_Waiting[Client]):
     """Client without await; safe to share between threads; a context manager.
 
@@ -160,6 +180,11 @@ class SyncClient(_Waiting[Client]):
     def admin(self) -> SyncAdmin:
         """The administrator's API."""
         return SyncAdmin(self._target.admin, self._loop)
+
+    @functools.cached_property
+    def schedules(self) -> SyncSchedules:
+        """Schedules of tasks."""
+        return SyncSchedules(self._target.schedules, self._loop)
 
     tenant = _waiting(Client.tenant)
     server_state = _waiting(Client.server_state)

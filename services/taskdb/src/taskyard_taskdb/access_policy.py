@@ -101,6 +101,21 @@ POLICIES: Mapping[str, Policy] = {
         },
     ),
     **_table(
+        "taskyard.v1.ScheduleService",
+        {
+            "CreateSchedule": _WRITE,
+            "GetSchedule": _READ,
+            "ListSchedules": _READ,
+            "UpdateSchedule": _WRITE,
+            "DeleteSchedule": _WRITE,
+            "PauseSchedule": _WRITE,
+            "ResumeSchedule": _WRITE,
+            "RunSchedule": _WRITE,
+            "BackfillSchedule": _WRITE,
+            "PreviewSchedule": _READ,
+        },
+    ),
+    **_table(
         "taskyard.v1.TenantService",
         {
             "CreateTenant": _ADMIN,

@@ -13,6 +13,7 @@ from taskyard_taskdb.metrics import HousekeepingMetrics
 from taskyard_taskdb.settings import JobOptions
 from taskyard_taskdb.storage.claim.bounds import Bounds
 from taskyard_taskdb.storage.housekeeping import loop_failures
+from taskyard_taskdb.storage.housekeeping.leader_lock import TTL
 from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice
 from taskyard_taskdb.storage.notify.replicas import Bridge
 from taskyard_taskdb.storage.pool import Pool
@@ -33,6 +34,7 @@ from taskyard_taskdb.sweep.maintenance_jobs import (
     VacuumJob,
 )
 from taskyard_taskdb.sweep.retention import RetentionJob
+from taskyard_taskdb.sweep.schedules import ScheduleSweep
 from taskyard_taskdb.sweep.small_sweeps import (
     DrainSweep,
     InboxSweep,
@@ -91,8 +93,10 @@ class Housekeeping:
         webhooks: WebhookSender,
         metrics: HousekeepingMetrics,
         suite_metrics: SuiteMetrics,
+        schedules: ScheduleSweep,
         *,
         grace: timedelta,
+        ttl: timedelta = TTL,
         options: JobOptions,
         leads: bool = True,
     ) -> None:
@@ -105,7 +109,7 @@ class Housekeeping:
         self._webhooks = webhooks
         self._metrics = metrics
         self._suite_metrics = suite_metrics
-        self.leadership = Leadership(pool, grace)
+        self.leadership = Leadership(pool, grace, ttl=ttl)
         sweeps = (
             TimerSweep(pool, on_commit),
             ExpirySweep(pool, LeasePages(pool, on_commit)),
@@ -124,9 +128,12 @@ class Housekeeping:
         self.job_sweeper = Sweeper(
             self.leadership, [JobSweep(pool, job, metrics.job_ran) for job in self.jobs]
         )
+        # Instants of schedules wait for no other sweep.
+        self.schedule_sweeper = Sweeper(self.leadership, [schedules])
         self._tasks: list[asyncio.Task[None]] = []
         # A commit of this or another replica may make a sweep or a webhook due.
         bus.on_commit(lambda _: self.sweeper.notify_commit())
+        bus.on_commit(lambda _: self.schedule_sweeper.notify_commit())
         bus.on_commit(lambda _: webhooks.notify_commit())
 
     def start(self) -> None:
@@ -142,6 +149,7 @@ class Housekeeping:
                 "leadership": self.leadership.run,
                 "sweeps": self.sweeper.run,
                 "jobs": self.job_sweeper.run,
+                "schedules": self.schedule_sweeper.run,
                 "webhooks": lambda: self._webhooks.run(self.leadership),
                 "measure": lambda: repeat(self.measure, MEASURE_SECONDS),
             }

@@ -12,6 +12,7 @@ from taskyard.v1 import (
     entity_service_pb2_grpc,
     lease_service_pb2_grpc,
     runner_service_pb2_grpc,
+    schedule_service_pb2_grpc,
     session_service_pb2_grpc,
     task_service_pb2_grpc,
     task_type_service_pb2_grpc,
@@ -51,6 +52,9 @@ from taskyard_taskdb.rpc.reports import (
 )
 from taskyard_taskdb.rpc.result_schema import ResultChecks
 from taskyard_taskdb.rpc.runners import RunnerHandler
+from taskyard_taskdb.rpc.schedule_definitions import ScheduleDefinitions
+from taskyard_taskdb.rpc.schedule_runs import ScheduleRunHandler
+from taskyard_taskdb.rpc.schedules import ScheduleHandler
 from taskyard_taskdb.rpc.schema_checks import SchemaChecks
 from taskyard_taskdb.rpc.schema_processes import SchemaProcesses
 from taskyard_taskdb.rpc.service import compose
@@ -85,6 +89,7 @@ from taskyard_taskdb.storage.tenant.stored_bytes import StoredBytes
 from taskyard_taskdb.storage.tenant.tenants import TenantCache
 from taskyard_taskdb.storage.tenant.usage import UsageLedger
 from taskyard_taskdb.suite_metrics import SuiteMetrics
+from taskyard_taskdb.sweep.schedules import ScheduleSweep
 from taskyard_taskdb.sweep.webhook_sender import WebhookRequest, WebhookSender
 from taskyard_taskdb.watch.followers import LogFollowers
 from taskyard_taskdb.watch.hub import Hub
@@ -144,6 +149,7 @@ class TaskDb:
         self._add_runner_services(self.server)
         self._add_administration(self.server)
         self._add_global_tasks(self.server)
+        self._add_schedules(self.server)
         self.housekeeping.start()
         readiness = Readiness(self._find_problem, self._set_health)
         self._background.append(asyncio.create_task(readiness.run()))
@@ -176,14 +182,16 @@ class TaskDb:
 
     def _make_shared_parts(self) -> None:
         """The parts that more than one service uses, or that are closed at the end."""
-        creator = TaskCreator(self.pool, self._classes, self._after_commit)
+        self._creator = creator = TaskCreator(self.pool, self._classes, self._after_commit)
+        stored = StoredBytes(self.pool)
+        self._schedules = ScheduleDefinitions(self.tenants, self.types, self._specs, self._schemas, stored)
         self.create = CreateHandler(
             self.pool,
             self.tenants,
             self.types,
             self._specs,
             self._schemas,
-            StoredBytes(self.pool),
+            stored,
             EntityChecks(self.pool),
             creator,
             CreateQueues(creator, self._classes),
@@ -206,7 +214,9 @@ class TaskDb:
             self._webhook_sender(),
             self.metrics,
             self.suite_metrics,
+            ScheduleSweep(self.pool, creator, self._schedules, self._after_commit),
             grace=self._settings.reap_grace,
+            ttl=self._settings.leader_ttl,
             options=self._settings.job_options(),
             leads=self._settings.housekeeping,
         )
@@ -238,6 +248,15 @@ class TaskDb:
             GlobalTaskHandler(self.pool, self.create, self.actions, self.types, self.updates),
         )
         server.add(global_task_service_pb2_grpc.add_GlobalTaskServiceServicer_to_server, servicer)
+
+    def _add_schedules(self, server: Server) -> None:
+        """ScheduleService, for users."""
+        servicer = compose(
+            schedule_service_pb2_grpc.ScheduleServiceServicer,
+            ScheduleHandler(self.pool, self.bus, self._schedules),
+            ScheduleRunHandler(self.pool, self.tenants, self._creator, self._schedules, self._after_commit),
+        )
+        server.add(schedule_service_pb2_grpc.add_ScheduleServiceServicer_to_server, servicer)
 
     def _add_lease_service(self, server: Server) -> None:
         """LeaseService, for schedulers, and EmbeddedService, whose holders lease tasks in the same way."""

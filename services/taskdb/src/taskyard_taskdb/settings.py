@@ -113,6 +113,12 @@ class ServerSettings(JobSettings, ServeSettings, TelemetrySettings):
         help="longest pause within a transaction; then PostgreSQL ends it and releases its locks",
     )
     housekeeping: bool = setting(True, help="take part in the election of the leader that runs housekeeping")
+    leader_ttl: timedelta = setting(
+        timedelta(seconds=10),
+        min=timedelta(seconds=1),
+        max=timedelta(minutes=1),
+        help="term of the leader, renewed at half time; after a crash another replica leads once it ends",
+    )
     reap_grace: timedelta = setting(
         timedelta(seconds=40),
         help="how long a new leader expires no lease; at least a session's lease and a heartbeat",

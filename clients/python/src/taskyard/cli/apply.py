@@ -1,4 +1,4 @@
-"""Commands that create or update tenants, task types and tasks from a file: apply, diff."""
+"""Commands that create or update tenants, task types, schedules and tasks from a file: apply, diff."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ files_argument = click.argument(
 @click.option("--dry-run", is_flag=True, help="Change nothing; the server checks what it would change.")
 @with_client
 async def apply(client: Client, more: tuple[Path, ...], files: tuple[Path, ...], dry_run: bool) -> int:
-    """Create or update tenants, task types and tasks from a file.
+    """Create or update tenants, types, schedules and tasks from a file.
 
-    A file holds YAML documents with `kind: Tenant`, `TaskType` or `Task` and an `id`. Missing resources are
-    created, different ones are changed, equal ones are left alone; applying a file again changes nothing.
-    Fields that a file does not name keep their values. The server validates every document before the first
+    A file holds YAML documents with `kind: Tenant`, `TaskType`, `Schedule` or `Task` and an `id`. Missing
+    resources are created, different ones are changed, equal ones are left alone; applying a file again
+    changes nothing. Fields that a file does not name keep their values. The server validates every document before the first
     one is applied.
 
     \b
@@ -106,13 +106,20 @@ async def _plan(client: Client, files: Sequence[Path]) -> list[tuple[Resource, C
         remark = ""
         if resource.kind == "TaskType" and change.verb != "unchanged":
             types.add(resource.id)
-        task_type = resource.message.request.task.spec.task_type if resource.kind == "Task" else ""
+        task_type = _task_type(resource)
         if task_type in types and change.verb != "unchanged":
             remark = "checked once its type is applied"
         else:
             await _validate(client, resource, change)
         planned.append((resource, change, remark))
     return planned
+
+
+def _task_type(resource: Resource) -> str:
+    """The type that a task, or the task of a schedule, has."""
+    if resource.kind == "Task":
+        return str(resource.message.request.task.spec.task_type)
+    return str(resource.message.template.spec.task_type) if resource.kind == "Schedule" else ""
 
 
 async def _validate(client: Client, resource: Resource, change: Change) -> None:

@@ -81,11 +81,18 @@ async def _keys(client: Client, incomplete: str) -> AsyncIterator[tuple[str, str
             yield key_id, key.description
 
 
+async def _schedules(client: Client, incomplete: str) -> AsyncIterator[tuple[str, str]]:
+    async for schedule in client.schedules.list():
+        if (schedule_id := schedule.name.rpartition("/")[2]).startswith(incomplete):
+            yield schedule_id, schedule.description
+
+
 task_ids = _completing(_tasks)
 runner_ids = _completing(_runners)
 tenant_ids = _completing(_tenants)
 type_ids = _completing(_types)
 key_ids = _completing(_keys)
+schedule_ids = _completing(_schedules)
 
 
 def context_names(context: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

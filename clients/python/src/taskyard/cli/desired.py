@@ -14,10 +14,10 @@ from google.protobuf.json_format import MessageToDict
 from taskyard import errors
 from taskyard.cli.manifest import Resource
 from taskyard.client import Client
-from taskyard.names import task_type_name, tenant_name
+from taskyard.names import schedule_name, task_type_name, tenant_name
 from taskyard.new_task import NewTask
 from taskyard.task import Task
-from taskyard.v1 import task_pb2, tenant_pb2
+from taskyard.v1 import schedule_pb2, task_pb2, tenant_pb2
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ async def change_of(client: Client, resource: Resource) -> Change:
         return await _tenant(client, resource.id, resource.message)
     if resource.kind == "TaskType":
         return await _task_type(client, resource.id, resource.message)
+    if resource.kind == "Schedule":
+        return await _schedule(client, resource.id, resource.message)
     return await _task(client, resource.id, resource.message)
 
 
@@ -64,6 +66,21 @@ async def _task_type(client: Client, id_: str, wanted: Any) -> Change:
     if not paths:
         return _unchanged()
     return Change("changed", difference, partial(client.admin.put_type, merged, *paths))
+
+
+async def _schedule(client: Client, id_: str, wanted: schedule_pb2.Schedule) -> Change:
+    wanted.name = schedule_name(await client.tenant(), id_)
+    try:
+        current = await client.schedules.get(id_)
+    except errors.NotFound:
+        return Change("created", list(_added(wanted)), partial(client.schedules.put, wanted))
+    # PauseSchedule and ResumeSchedule change these; a file names how a schedule begins.
+    for name in ("paused", "pause_note"):
+        replace_field(wanted, wanted.DESCRIPTOR.fields_by_name[name], getattr(current, name))
+    merged, paths, difference = merge(current, wanted)
+    if not paths:
+        return _unchanged()
+    return Change("changed", difference, partial(client.schedules.put, merged, *paths))
 
 
 async def _task(client: Client, id_: str, wanted: NewTask) -> Change:

@@ -35,8 +35,9 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
     "Tasks": {
         "run": Entry("launch", "run", "Run a task and show its output."),
         "submit": Entry("launch", "submit", "Create a task, or many, and print the ids."),
-        "apply": Entry("apply", "apply", "Create or update tenants, task types and tasks from a file."),
+        "apply": Entry("apply", "apply", "Create or update tenants, types, schedules and tasks from a file."),
         "diff": Entry("apply", "diff", "Show what apply would change."),
+        "schedule": Entry("schedules", "schedule", "List schedules; create, pause, run or preview one."),
         "get": Entry("read", "get", "Show tasks."),
         "list": Entry("read", "list_tasks", "List tasks, newest first."),
         "runs": Entry("read", "runs", "List the runs of a task."),

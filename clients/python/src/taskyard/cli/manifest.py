@@ -1,4 +1,4 @@
-"""Tasks, task types and tenants as files describe them."""
+"""Tasks, schedules, task types and tenants as files describe them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from taskyard.cli.marked_yaml import Document, Path, YamlError, documents
 from taskyard.cli.proto_values import fill
 from taskyard.cli.values import DURATION
 from taskyard.new_task import NewTask, Retry
-from taskyard.v1 import task_pb2, task_type_pb2, tenant_pb2
+from taskyard.v1 import schedule_pb2, task_pb2, task_type_pb2, tenant_pb2
 
-KINDS = ("Tenant", "TaskType", "Task")
+KINDS = ("Tenant", "TaskType", "Schedule", "Task")
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Resource:
     kind: str
     id: str
     message: Any
-    """A Tenant, a TaskType or a NewTask."""
+    """A Tenant, a TaskType, a Schedule or a NewTask."""
     document: Document
 
 
@@ -55,9 +55,32 @@ def _resource(document: Document) -> Resource:
     id_ = value.pop("id", None)
     if not isinstance(id_, str) or not id_:
         raise document.error(("id",), "id is missing or not a text")
+    if kind == "Schedule":
+        return Resource(kind, id_, _schedule(document, value), document)
     message: Any = tenant_pb2.Tenant() if kind == "Tenant" else task_type_pb2.TaskType()
     fill(message, value, document, ())
     return Resource(kind, id_, message, document)
+
+
+def _schedule(document: Document, value: dict[str, Any]) -> schedule_pb2.Schedule:
+    """A schedule: its fields, and its task with the names of the command line's options."""
+    if "task" not in value:
+        raise document.error((), "task is missing: what the schedule creates")
+    task = value.pop("task")
+    places = {path[1:]: place for path, place in document.places.items() if path[:1] == ("task",)}
+    inner = Document(document.file, task, places)
+    if "template" in value:
+        raise document.error(("template",), "describe the task in `task`, as in `kind: Task`")
+    if isinstance(value.get("cron"), str):
+        value["cron"] = [value["cron"]]
+    message = schedule_pb2.Schedule()
+    fill(message, value, document, ())
+    made = new_task_of_document(inner, _mapping(inner)).request
+    if made.task_id or made.request_id:
+        raise document.error(("task",), "the task of a schedule has no id and no request_id of its own")
+    message.template.metadata.CopyFrom(made.task.metadata)
+    message.template.spec.CopyFrom(made.task.spec)
+    return message
 
 
 def _mapping(document: Document) -> dict[str, Any]:

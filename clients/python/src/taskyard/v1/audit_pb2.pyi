@@ -47,6 +47,8 @@ class AuditEvent(_message.Message):
            drained undrained updated deleted
       tenant.created updated deleted secret_rotated;  task_type.created updated deleted
       api_key.created revoked;  quarantine.created released
+      schedule.created updated deleted paused resumed fired skipped missed run
+           backfilled
       webhook.given_up;  audit.damage_acknowledged
     """
     resource: _builtins.str

@@ -29,7 +29,8 @@ table, generated from the code that decides.
   SCHEDULED, RUNNING      PAUSED          R,T    PauseTask: the holder gives the lease back, or
                                                  it is forced at the deadline
   PAUSED                  PENDING         U      ResumeTask
-  PENDING, PAUSED         CANCELLED       U      CancelTask or admission REPLACE, at once
+  PENDING, PAUSED         CANCELLED       U      CancelTask or admission REPLACE or
+                                                 QUEUE_LATEST, at once
   with a lease            CANCELLED       R,T    CancelTask: the holder confirms, or it is forced
                                                  at the deadline; a success that comes first stays
   terminal, not SUCCEEDED PENDING         U      RetryTask (explicit, audited, budgets reset)
@@ -129,6 +130,8 @@ class _AdmissionPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Admis
     """Cancel the live task(s) of the slot, then run this one."""
     ADMISSION_POLICY_QUEUE: _AdmissionPolicy.ValueType  # 3
     """Run after them, in priority then creation order."""
+    ADMISSION_POLICY_QUEUE_LATEST: _AdmissionPolicy.ValueType  # 4
+    """Run after the task that holds the slot; cancel all others that wait for it."""
 
 class AdmissionPolicy(_AdmissionPolicy, metaclass=_AdmissionPolicyEnumTypeWrapper):
     """What to do with a new task whose slot already has a live task."""
@@ -141,6 +144,8 @@ ADMISSION_POLICY_REPLACE: AdmissionPolicy.ValueType  # 2
 """Cancel the live task(s) of the slot, then run this one."""
 ADMISSION_POLICY_QUEUE: AdmissionPolicy.ValueType  # 3
 """Run after them, in priority then creation order."""
+ADMISSION_POLICY_QUEUE_LATEST: AdmissionPolicy.ValueType  # 4
+"""Run after the task that holds the slot; cancel all others that wait for it."""
 Global___AdmissionPolicy: _TypeAlias = AdmissionPolicy  # noqa: Y015
 
 class _Interpreter:
@@ -507,6 +512,8 @@ class TaskSpec(_message.Message):
     OVERLAP_FIELD_NUMBER: _builtins.int
     ORPHAN_TIMEOUT_FIELD_NUMBER: _builtins.int
     ON_RUNNER_LOST_FIELD_NUMBER: _builtins.int
+    SCHEDULE_FIELD_NUMBER: _builtins.int
+    SCHEDULED_TIME_FIELD_NUMBER: _builtins.int
     task_type: _builtins.str
     """TaskType id, looked up in the task's tenant, then in tenant "system".  A task without
     an execution of its own needs a registered type; with one, the type may also be a mere
@@ -528,6 +535,8 @@ class TaskSpec(_message.Message):
     """Whether two runs may overlap in time.  Default FORBID with a slot, else ALLOW."""
     on_runner_lost: Global___RunnerLostPolicy.ValueType
     """What becomes of the task when its runner is lost.  Default WAIT."""
+    schedule: _builtins.str
+    """tenants/{tenant}/schedules/{schedule} that created the task; set by the server only."""
     @_builtins.property
     def payload(self) -> _common_pb2.Payload:
         """Input; validated against TaskType.payload_schema."""
@@ -604,6 +613,10 @@ class TaskSpec(_message.Message):
     def orphan_timeout(self) -> _duration_pb2.Duration:
         """How long ALLOW work continues after its lease expired.  Default 1 h."""
 
+    @_builtins.property
+    def scheduled_time(self) -> _timestamp_pb2.Timestamp:
+        """The instant of its schedule that the task is for; set by the server only."""
+
     def __init__(
         self,
         *,
@@ -631,10 +644,12 @@ class TaskSpec(_message.Message):
         overlap: Global___OverlapPolicy.ValueType = ...,
         orphan_timeout: _duration_pb2.Duration | None = ...,
         on_runner_lost: Global___RunnerLostPolicy.ValueType = ...,
+        schedule: _builtins.str = ...,
+        scheduled_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_steps", b"_max_steps", "_priority", b"_priority", "attempt_timeout", b"attempt_timeout", "callback", b"callback", "checkpoint_interval", b"checkpoint_interval", "entity", b"entity", "execution", b"execution", "max_steps", b"max_steps", "not_before", b"not_before", "orphan_timeout", b"orphan_timeout", "payload", b"payload", "placement", b"placement", "priority", b"priority", "queue_timeout", b"queue_timeout", "resources", b"resources", "retention", b"retention", "retry", b"retry", "silence_timeout", b"silence_timeout", "stop_grace_period", b"stop_grace_period", "total_timeout", b"total_timeout"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_steps", b"_max_steps", "_priority", b"_priority", "attempt_timeout", b"attempt_timeout", "callback", b"callback", "checkpoint_interval", b"checkpoint_interval", "entity", b"entity", "execution", b"execution", "max_steps", b"max_steps", "not_before", b"not_before", "orphan_timeout", b"orphan_timeout", "payload", b"payload", "placement", b"placement", "priority", b"priority", "queue_timeout", b"queue_timeout", "resources", b"resources", "retention", b"retention", "retry", b"retry", "scheduled_time", b"scheduled_time", "silence_timeout", b"silence_timeout", "stop_grace_period", b"stop_grace_period", "total_timeout", b"total_timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_steps", b"_max_steps", "_priority", b"_priority", "admission", b"admission", "attempt_timeout", b"attempt_timeout", "callback", b"callback", "checkpoint_interval", b"checkpoint_interval", "entity", b"entity", "env", b"env", "execution", b"execution", "max_steps", b"max_steps", "not_before", b"not_before", "on_runner_lost", b"on_runner_lost", "orphan_timeout", b"orphan_timeout", "overlap", b"overlap", "payload", b"payload", "placement", b"placement", "priority", b"priority", "queue_timeout", b"queue_timeout", "resources", b"resources", "retention", b"retention", "retry", b"retry", "silence_timeout", b"silence_timeout", "slot", b"slot", "stop_grace_period", b"stop_grace_period", "task_type", b"task_type", "total_timeout", b"total_timeout"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_steps", b"_max_steps", "_priority", b"_priority", "admission", b"admission", "attempt_timeout", b"attempt_timeout", "callback", b"callback", "checkpoint_interval", b"checkpoint_interval", "entity", b"entity", "env", b"env", "execution", b"execution", "max_steps", b"max_steps", "not_before", b"not_before", "on_runner_lost", b"on_runner_lost", "orphan_timeout", b"orphan_timeout", "overlap", b"overlap", "payload", b"payload", "placement", b"placement", "priority", b"priority", "queue_timeout", b"queue_timeout", "resources", b"resources", "retention", b"retention", "retry", b"retry", "schedule", b"schedule", "scheduled_time", b"scheduled_time", "silence_timeout", b"silence_timeout", "slot", b"slot", "stop_grace_period", b"stop_grace_period", "task_type", b"task_type", "total_timeout", b"total_timeout"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_steps: _TypeAlias = _typing.Literal["max_steps"]  # noqa: Y015
     _WhichOneofArgType__max_steps: _TypeAlias = _typing.Literal["_max_steps", b"_max_steps"]  # noqa: Y015

@@ -63,10 +63,11 @@ def _run_variables(assignment: Assignment, directory: RunDirectory) -> dict[str,
         found["TASKYARD_CHECKPOINT_FILE"] = str(directory.restored)
     if spec.HasField("entity"):
         found |= {"TASKYARD_ENTITY_TYPE": spec.entity.type, "TASKYARD_ENTITY_ID": spec.entity.id}
-    if spec.HasField("not_before"):
-        found["TASKYARD_SCHEDULED_TIME"] = spec.not_before.ToJsonString()
     if spec.HasField("max_steps"):
         found["TASKYARD_MAX_STEPS"] = str(spec.max_steps)
+    for field in ("scheduled_time", "not_before"):
+        if spec.HasField(field):
+            found.setdefault("TASKYARD_SCHEDULED_TIME", getattr(spec, field).ToJsonString())
     if spec.payload.WhichOneof("value"):
         found["TASKYARD_PAYLOAD_FILE"] = str(directory.payload)
         found["TASKYARD_PAYLOAD_TYPE"] = spec.payload.content_type or "application/json"

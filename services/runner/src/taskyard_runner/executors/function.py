@@ -113,8 +113,9 @@ def _describe_task(spec: TaskSpec, extra: dict[str, Any]) -> None:
     if spec.HasField("checkpoint_interval"):
         interval = spec.checkpoint_interval
         extra["checkpoint_interval"] = interval.seconds + interval.nanos / 1e9
-    if spec.HasField("not_before"):
-        extra["scheduled_time"] = spec.not_before.ToDatetime(UTC).isoformat()
+    for field in ("scheduled_time", "not_before"):
+        if spec.HasField(field):
+            extra.setdefault("scheduled_time", getattr(spec, field).ToDatetime(UTC).isoformat())
 
 
 def _timing(spec: TaskSpec) -> dict[str, Any]:

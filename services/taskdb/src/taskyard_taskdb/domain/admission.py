@@ -31,13 +31,16 @@ def admit(
 ) -> Admitted | Dropped:
     """The decision, given the slot's head and all of its live tasks, the head included.
 
-    A replaced task that is running holds the slot until it has stopped, so it counts as no waiter. Raises
-    SlotQueueFull when as many tasks wait as may.
+    A replaced task that is running holds the slot until it has stopped, so it counts as no waiter.
+    QUEUE_LATEST never replaces the head, whether it runs or waits for a runner. Raises SlotQueueFull when as
+    many tasks wait as may.
     """
     if admission is Admission.DROP_IF_RUNNING and live:
         return Dropped(head or live[0])
     if admission is Admission.REPLACE:
         return Admitted(tuple(live))
+    if admission is Admission.QUEUE_LATEST:
+        return Admitted(tuple(task_id for task_id in live if task_id != head))
     waiting = len(live) - (head is not None)
     if waiting >= MAX_WAITING:
         raise SlotQueueFull(f"tenants/{tenant_id}", str(MAX_WAITING), slot, retry_after=RETRY_AFTER)

@@ -17,9 +17,16 @@ _COLLECTIONS = {
     "apiKeys": ResourceKind.API_KEY,
     "tenants": ResourceKind.TENANT,
     "auditRanges": ResourceKind.AUDIT,
+    "schedules": ResourceKind.SCHEDULE,
 }
 _NAMES = {kind: collection for collection, kind in _COLLECTIONS.items()}
-_OWNED = (ResourceKind.TASK, ResourceKind.TASK_TYPE, ResourceKind.QUARANTINE, ResourceKind.WEBHOOK)
+_OWNED = (
+    ResourceKind.TASK,
+    ResourceKind.TASK_TYPE,
+    ResourceKind.QUARANTINE,
+    ResourceKind.WEBHOOK,
+    ResourceKind.SCHEDULE,
+)
 _UNOWNED = tuple(name for name, kind in _COLLECTIONS.items() if kind not in _OWNED)
 
 

@@ -66,6 +66,18 @@ class ChangeEvent(IntEnum):
     QUARANTINE_RELEASED = 91
     WEBHOOK_GIVEN_UP = 95
     AUDIT_DAMAGE_ACKNOWLEDGED = 96
+    SCHEDULE_CREATED = 100
+    SCHEDULE_UPDATED = 101
+    SCHEDULE_DELETED = 102
+    SCHEDULE_PAUSED = 103
+    SCHEDULE_RESUMED = 104
+    # Each due instant leaves exactly one of these three.
+    SCHEDULE_FIRED = 105
+    SCHEDULE_SKIPPED = 106
+    SCHEDULE_MISSED = 107
+    SCHEDULE_BACKFILLED = 108
+    # A task that a user asked for, beside the instants.
+    SCHEDULE_RUN = 109
 
     @property
     def word(self) -> str:
@@ -95,6 +107,7 @@ class ResourceKind(IntEnum):
     WEBHOOK = 7
     # A range of the change log, from its first to its last id.
     AUDIT = 8
+    SCHEDULE = 9
 
 
 BY_WORD: Mapping[str, ChangeEvent] = {event.word: event for event in ChangeEvent}

@@ -197,3 +197,7 @@ TENANT_FIELDS = FieldTable(
 TASK_TYPE_FIELDS = FieldTable(
     {"id": FieldType.TEXT, "disabled": FieldType.BOOLEAN, "create_time": FieldType.TIME}
 )
+
+SCHEDULE_FIELDS = FieldTable(
+    {"id": FieldType.TEXT, "paused": FieldType.BOOLEAN, "create_time": FieldType.TIME}
+)

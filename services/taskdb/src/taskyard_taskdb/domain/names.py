@@ -4,7 +4,15 @@ import re
 
 from taskyard.errors import FieldInvalid
 
-LENGTHS = {"tenants": 64, "tasks": 256, "runners": 128, "taskTypes": 128, "slots": 64, "apiKeys": 64}
+LENGTHS = {
+    "tenants": 64,
+    "tasks": 256,
+    "runners": 128,
+    "taskTypes": 128,
+    "slots": 64,
+    "apiKeys": 64,
+    "schedules": 55,
+}
 # They match the characters of an id but mean something else in a path or, "-", in AIP-159.
 RESERVED = frozenset({".", "..", "-"})
 _ID = re.compile(r"[A-Za-z0-9._-]+")
@@ -41,6 +49,11 @@ def task_type_name(tenant_id: str, task_type: str) -> str:
     return f"tenants/{tenant_id}/taskTypes/{task_type}"
 
 
+def schedule_name(tenant_id: str, schedule_id: str) -> str:
+    """tenants/{tenant}/schedules/{schedule}"""
+    return f"tenants/{tenant_id}/schedules/{schedule_id}"
+
+
 def parse_tenant_name(name: str, field: str = "parent") -> str:
     """The tenant id; "-", the wildcard for every tenant, is returned unchanged. Raises FieldInvalid."""
     if name == "tenants/-":
@@ -58,6 +71,12 @@ def parse_task_type_name(name: str, field: str = "name") -> tuple[str, str]:
     """Tenant and task type id. Raises FieldInvalid."""
     tenant_id, task_type = _segments(name, field, "tenants", "taskTypes")
     return tenant_id, task_type
+
+
+def parse_schedule_name(name: str, field: str = "name") -> tuple[str, str]:
+    """Tenant and schedule id. Raises FieldInvalid."""
+    tenant_id, schedule_id = _segments(name, field, "tenants", "schedules")
+    return tenant_id, schedule_id
 
 
 def parse_runner_name(name: str, field: str = "name") -> str:

@@ -90,6 +90,7 @@ class Admission(IntEnum):
     DROP_IF_RUNNING = 1
     REPLACE = 2
     QUEUE = 3
+    QUEUE_LATEST = 4
 
 
 class Action(IntEnum):

@@ -26,7 +26,7 @@ from taskyard_taskdb import failpoints
 from taskyard_taskdb.domain import names
 from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.task import Actor
-from taskyard_taskdb.domain.words import ActorType, Kind
+from taskyard_taskdb.domain.words import ActorType, Admission, Kind
 from taskyard_taskdb.rpc import access, convert
 from taskyard_taskdb.rpc.entities import EntityChecks
 from taskyard_taskdb.rpc.response_size import MAX_RESPONSE_BYTES
@@ -326,7 +326,8 @@ def _fill(
     response.outcome = _OUTCOMES[type(result)]
     if isinstance(result, Created):
         convert.fill_created(response.task, result, view)
-        if result.task.replaces:
+        replaces_all = result.task.replaces and result.task.admission is Admission.REPLACE
+        if replaces_all or result.replaced:
             response.outcome = task_service_pb2.CREATE_OUTCOME_REPLACED
             response.replaced_tasks.extend(
                 names.task_name(result.task.tenant_id, id) for id in result.replaced

@@ -39,6 +39,8 @@ _KINDS = {
     "embedded": Kind.EMBEDDED,
 }
 _DURATIONS: Final = ("stop_grace_period", "orphan_timeout", "retention")
+# Fields of a spec that only the server sets.
+_OUTPUT: Final = ("schedule", "scheduled_time")
 _BACKOFF_DURATIONS: Final = ("initial", "max")
 _ORPHAN_TIMEOUT = timedelta(hours=1)
 # Number of cached specs, and the size above which a spec is not cached.
@@ -212,6 +214,8 @@ class SpecReader:
         if rules is not None:
             given = rules.filled_in(given, "task.spec")
         spec, kind = resolve(given, "task.spec")
+        for name in _OUTPUT:
+            spec.ClearField(name)
         policy = policy_of(spec, kind)
         callback = spec.callback.SerializeToString() if spec.HasField("callback") else None
         spec.ClearField("callback")

@@ -16,8 +16,6 @@ from taskyard_taskdb.storage.pool import Pool, Tx
 
 log = get_log(__name__)
 
-RENEWAL_SECONDS = TTL.total_seconds() / 2
-
 
 class Leadership:
     """The leadership of housekeeping, as this replica sees it.
@@ -25,8 +23,9 @@ class Leadership:
     A new leader expires no lease for `grace`, the length of a lease and a heartbeat.
     """
 
-    def __init__(self, pool: Pool, grace: timedelta, holder: str = "") -> None:
+    def __init__(self, pool: Pool, grace: timedelta, holder: str = "", ttl: timedelta = TTL) -> None:
         self._pool = pool
+        self._ttl = ttl
         self._grace = grace.total_seconds()
         self._grace_stored = False
         self.holder = holder or uuid.uuid4().hex
@@ -59,7 +58,7 @@ class Leadership:
         try:
             while True:
                 await self.acquire()
-                await asyncio.sleep(RENEWAL_SECONDS)
+                await asyncio.sleep(self._ttl.total_seconds() / 2)
         finally:
             await asyncio.shield(self._release())
 
@@ -68,7 +67,7 @@ class Leadership:
         began = time.monotonic()
         try:
             term = await self._pool.run(
-                lambda tx: leader_lock.acquire(tx, self.holder), reserve=True, single=True
+                lambda tx: leader_lock.acquire(tx, self.holder, self._ttl), reserve=True, single=True
             )
         except TaskyardError as error:
             log.failure("leadership_not_renewed", error)
@@ -79,7 +78,7 @@ class Leadership:
         if not self._same(former, term):
             self._since, self._grace_stored = began, False
         # Counted from before the request, so that it ends here no later than in the database.
-        self._held_until = began + TTL.total_seconds()
+        self._held_until = began + self._ttl.total_seconds()
         if former != term:
             log.info("leadership_acquired", term=term.epoch)
             self.changed.set()

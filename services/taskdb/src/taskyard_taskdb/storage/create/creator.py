@@ -62,7 +62,7 @@ class TaskCreator:
         try:
             return await self._transact(tasks)
         except pg.UniqueViolation:
-            raise Refused(await self._find_taken(tasks)) from None
+            raise Refused(await self.find_taken(tasks)) from None
         except _AT_FAULT as error:
             raise _reason(error) from error
 
@@ -105,7 +105,7 @@ class TaskCreator:
         except Refused as refused:
             await self._without(tasks, indices, refused.errors, results)
         except pg.UniqueViolation:
-            await self._without(tasks, indices, await self._find_taken(chosen), results)
+            await self._without(tasks, indices, await self.find_taken(chosen), results)
         except _AT_FAULT as error:
             if len(indices) == 1:
                 results[indices[0]] = _reason(error)
@@ -127,7 +127,7 @@ class TaskCreator:
         await self._bisect(tasks, [index for index in indices if index not in results], results)
 
     async def _transact(self, tasks: Sequence[NewTask]) -> list[CreateResult]:
-        await self._store_classes(tasks)
+        await self.prepare(tasks)
 
         single = is_single(tasks)
 
@@ -144,13 +144,15 @@ class TaskCreator:
         self._after_commit(notice)
         return results
 
-    async def _store_classes(self, tasks: Sequence[NewTask]) -> None:
+    async def prepare(self, tasks: Sequence[NewTask]) -> None:
+        """Store the placement classes of tasks before their transaction. Raises Refused beyond the limit."""
         over = await self._classes.ensure((t.tenant_id, t.class_id, t.class_definition) for t in tasks)
         if over:
             keys = [(task.tenant_id, task.class_id) for task in tasks]
             raise Refused({position: over[key] for position, key in enumerate(keys) if key in over})
 
-    async def _find_taken(self, tasks: Sequence[NewTask]) -> dict[int, Exception]:
+    async def find_taken(self, tasks: Sequence[NewTask]) -> dict[int, Exception]:
+        """The tasks whose ids exist, by their positions."""
         async with self._pool.reading() as tx:
             rows = await tx.fetch(
                 statement("find_taken_ids"),

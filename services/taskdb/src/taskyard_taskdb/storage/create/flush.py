@@ -69,7 +69,7 @@ async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], C
     heads: list[tuple[SlotKey, str]] = []
     dropped: list[Request] = []
     occupied = await _lock_slots(tx, fresh)
-    slot_admission.check(replaced, occupied)
+    slot_admission.check(replaced, occupied, [task for _, task in fresh])
     planned: list[_Planned] = []
     full: dict[int, Exception] = {}
     for position, task in fresh:

@@ -14,6 +14,8 @@ from taskyard_taskdb.domain.words import Admission, PendingReason
 from taskyard_taskdb.storage.claim.lanes import LaneKey
 from taskyard_taskdb.storage.create.request_ids import Method
 
+_REPLACING = (Admission.REPLACE, Admission.QUEUE_LATEST)
+
 
 class NewTask(NamedTuple):
     """A valid task with every default filled in; messages are serialised, `labels` is a JSON document."""
@@ -57,8 +59,8 @@ class NewTask(NamedTuple):
 
     @property
     def replaces(self) -> bool:
-        """Whether it cancels the live tasks of its slot."""
-        return self.slot is not None and self.admission is Admission.REPLACE
+        """Whether it cancels live tasks of its slot: all, or with QUEUE_LATEST all but the head."""
+        return self.slot is not None and self.admission in _REPLACING
 
     @property
     def is_plain(self) -> bool:

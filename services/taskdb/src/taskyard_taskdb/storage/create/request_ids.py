@@ -22,6 +22,8 @@ class Method(IntEnum):
     UPDATE_TASK = 5
     CREATE_TENANT = 6
     CREATE_TASK_TYPE = 7
+    CREATE_SCHEDULE = 8
+    RUN_SCHEDULE = 9
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from taskyard_taskdb.domain.admission import MAX_WAITING
 from taskyard_taskdb.domain.event import Replaced
 from taskyard_taskdb.domain.lifecycle import apply
 from taskyard_taskdb.domain.task import Actor
-from taskyard_taskdb.domain.words import ActorType
+from taskyard_taskdb.domain.words import ActorType, Admission
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.create.new_task import NewTask
 from taskyard_taskdb.storage.notify.bus import CommitNotice
@@ -81,6 +81,7 @@ async def cancel_live(
     for key in sorted(replacing):
         await tx.execute(statement("take_turn"), ("/".join(key),))
     live = await read_live(tx, list(replacing))
+    await _keep_heads(tx, live, replacing)
     loaded = await load_for_update(tx, [(key[0], task_id) for key, ids in live.items() for task_id in ids])
     transitions = []
     for key, ids in live.items():
@@ -93,8 +94,25 @@ async def cancel_live(
     return live, await write(tx, changed, delta=delta)
 
 
-def check(replaced: Mapping[SlotKey, Sequence[str]], occupied: Mapping[SlotKey, Occupancy]) -> None:
-    """Raises StateMoved, and so starts over, if a locked slot has a live task that was not replaced."""
+async def _keep_heads(tx: Tx, live: dict[SlotKey, list[str]], replacing: Mapping[SlotKey, NewTask]) -> None:
+    """Removes the heads of slots whose new task replaces waiters only; `check` looks again under a lock."""
+    kept = [key for key, task in replacing.items() if task.admission is Admission.QUEUE_LATEST]
+    if not kept:
+        return
+    for tenant_id, slot, head in await tx.fetch(statement("read_slot_heads"), _columns(kept)):
+        key = (tenant_id, slot)
+        live[key] = [task_id for task_id in live[key] if task_id != head]
+
+
+def check(
+    replaced: Mapping[SlotKey, Sequence[str]], occupied: Mapping[SlotKey, Occupancy], tasks: Sequence[NewTask]
+) -> None:
+    """Raises StateMoved, and so starts over, if a locked slot has a live task that should have been replaced,
+    or if a task that was replaced has become a head that must be kept."""
+    latest = {(task.tenant_id, task.slot) for task in tasks if task.admission is Admission.QUEUE_LATEST}
     for key, ids in replaced.items():
-        if not set(occupied[key].live) <= set(ids):
+        head = {occupied[key].head} if key in latest else set()
+        if not set(occupied[key].live) - head <= set(ids):
             raise StateMoved(f"slot {key[1]} of tenant {key[0]} has a new task")
+        if head & set(ids):
+            raise StateMoved(f"slot {key[1]} of tenant {key[0]} has a new head")

@@ -30,3 +30,10 @@ LEFT JOIN LATERAL (
 -- Waits for other replacements in the same slot, which would find each other's tasks and start over again and again;
 -- no other statement takes this advisory lock, and it comes before all row locks.
 SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))
+
+-- name: read_slot_heads
+-- Locks nothing: the heads of slots; primary key of slots.
+SELECT k.tenant_id, k.slot, s.head_task_id
+FROM unnest(%(tenant_ids)s::text[], %(slots)s::text[]) AS k (tenant_id, slot)
+JOIN slots s ON s.tenant_id = k.tenant_id AND s.slot = k.slot
+WHERE s.head_task_id IS NOT NULL

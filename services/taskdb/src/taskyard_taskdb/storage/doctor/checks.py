@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from taskyard_kit.logs import get_log
-from taskyard_taskdb.domain.names import task_name, tenant_name
+from taskyard_taskdb.domain.names import schedule_name, task_name, tenant_name
 from taskyard_taskdb.storage.batch import isolate
 from taskyard_taskdb.storage.doctor import repairs
 from taskyard_taskdb.storage.doctor.repairs import (
@@ -175,6 +175,11 @@ CHECKS = (
     Check(
         "webhooks", Severity.WARNING, "webhooks that could not be delivered for a day",
         _query("doctor_stuck_webhooks"), repairs.deliver_webhooks,
+    ),
+    Check(
+        "schedules", Severity.WARNING, "schedules with an instant that was due minutes ago",
+        _query("doctor_overdue_schedules"), repairs.handle_schedules,
+        lambda key: schedule_name(*key),
     ),
     Check(
         "jobs", Severity.WARNING, "maintenance jobs that failed, or did not succeed for days",

@@ -205,3 +205,8 @@ SELECT 'system', 'synchronous_standby_names is ' || current_setting('synchronous
 WHERE current_setting('synchronous_standby_names') <> ''
     AND current_setting('synchronous_commit') NOT IN ('off', 'local')
     AND NOT EXISTS (SELECT FROM pg_stat_replication WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum'))
+
+-- name: doctor_overdue_schedules
+-- Locks nothing: schedules with an instant that was due minutes ago; schedules_due.
+SELECT tenant_id, schedule_id FROM schedules
+WHERE next_fire_time < statement_timestamp() - interval '5 minutes'

@@ -33,6 +33,8 @@ DOCTOR = Actor(ActorType.SYSTEM, "doctor")
 # How long to wait for receivers: half a minute, the time that the sender serves each.
 WEBHOOK_POLLS = 300
 WEBHOOK_POLL_SECONDS = 0.1
+# How long to wait for the leader to handle instants: 10 s.
+SCHEDULE_POLLS = 100
 
 
 class RepairNotPossible(Exception):
@@ -158,6 +160,22 @@ async def run_jobs(context: RepairContext, keys: Sequence[Key]) -> None:
     """Run jobs now; a job that fails again stays a finding."""
     for _, job in keys:
         await context.run_job(job)
+
+
+async def handle_schedules(context: RepairContext, keys: Sequence[Key]) -> None:
+    """Wake the leader, who handles due instants, and wait for it. Raises RepairNotPossible."""
+    context.on_commit(CommitNotice(changed=True))
+    async with context.pool.reading() as tx:
+        if await leader_lock.seconds_until_reaping(tx) is None:
+            raise RepairNotPossible("no replica leads housekeeping, so that no instant is handled")
+    wanted = set(keys)
+    for _ in range(SCHEDULE_POLLS):
+        async with context.pool.reading() as tx:
+            overdue = await tx.fetch(statement("doctor_overdue_schedules"))
+        if wanted.isdisjoint((row[0], row[1]) for row in overdue):
+            return
+        await asyncio.sleep(WEBHOOK_POLL_SECONDS)
+    raise RepairNotPossible("the leader cannot handle them; its log names the reason: pause or update them")
 
 
 async def leave_to_the_operator(context: RepairContext, keys: Sequence[Key]) -> None:

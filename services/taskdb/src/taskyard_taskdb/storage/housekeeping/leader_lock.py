@@ -24,9 +24,9 @@ class Term:
     database_start: datetime
 
 
-async def acquire(tx: Tx, holder: str) -> Term | None:
+async def acquire(tx: Tx, holder: str, ttl: timedelta = TTL) -> Term | None:
     """Acquire or renew the leadership; None while another replica holds it."""
-    row = await tx.fetch_row(statement("acquire_leadership"), {"holder": holder, "ttl": TTL})
+    row = await tx.fetch_row(statement("acquire_leadership"), {"holder": holder, "ttl": ttl})
     return Term(holder, *row) if row else None
 
 
