@@ -27,6 +27,7 @@
 //                                                  it is forced at the deadline
 //   PAUSED                  PENDING         U      ResumeTask
 //   PENDING, PAUSED         CANCELLED       U      CancelTask or admission REPLACE, at once
+//   PENDING, PAUSED         CANCELLED       T      a condition of spec.after can no longer hold
 //   with a lease            CANCELLED       R,T    CancelTask: the holder confirms, or it is forced
 //                                                  at the deadline; a success that comes first stays
 //   terminal, not SUCCEEDED PENDING         U      RetryTask (explicit, audited, budgets reset)
@@ -59,6 +60,63 @@ const (
 	// Verify that runtime/protoimpl is sufficiently up-to-date.
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
+
+// How a prerequisite has to end.
+type DependencyCondition int32
+
+const (
+	// Same as SUCCEEDED.
+	DependencyCondition_DEPENDENCY_CONDITION_UNSPECIFIED DependencyCondition = 0
+	// SUCCEEDED.
+	DependencyCondition_DEPENDENCY_CONDITION_SUCCEEDED DependencyCondition = 1
+	// In any terminal phase.
+	DependencyCondition_DEPENDENCY_CONDITION_ENDED DependencyCondition = 2
+	// FAILED, TIMED_OUT, CANCELLED or EXHAUSTED.
+	DependencyCondition_DEPENDENCY_CONDITION_NOT_SUCCEEDED DependencyCondition = 3
+)
+
+// Enum value maps for DependencyCondition.
+var (
+	DependencyCondition_name = map[int32]string{
+		0: "DEPENDENCY_CONDITION_UNSPECIFIED",
+		1: "DEPENDENCY_CONDITION_SUCCEEDED",
+		2: "DEPENDENCY_CONDITION_ENDED",
+		3: "DEPENDENCY_CONDITION_NOT_SUCCEEDED",
+	}
+	DependencyCondition_value = map[string]int32{
+		"DEPENDENCY_CONDITION_UNSPECIFIED":   0,
+		"DEPENDENCY_CONDITION_SUCCEEDED":     1,
+		"DEPENDENCY_CONDITION_ENDED":         2,
+		"DEPENDENCY_CONDITION_NOT_SUCCEEDED": 3,
+	}
+)
+
+func (x DependencyCondition) Enum() *DependencyCondition {
+	p := new(DependencyCondition)
+	*p = x
+	return p
+}
+
+func (x DependencyCondition) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (DependencyCondition) Descriptor() protoreflect.EnumDescriptor {
+	return file_taskyard_v1_task_proto_enumTypes[0].Descriptor()
+}
+
+func (DependencyCondition) Type() protoreflect.EnumType {
+	return &file_taskyard_v1_task_proto_enumTypes[0]
+}
+
+func (x DependencyCondition) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use DependencyCondition.Descriptor instead.
+func (DependencyCondition) EnumDescriptor() ([]byte, []int) {
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{0}
+}
 
 // Whether two runs of a task may overlap in time.
 type OverlapPolicy int32
@@ -97,11 +155,11 @@ func (x OverlapPolicy) String() string {
 }
 
 func (OverlapPolicy) Descriptor() protoreflect.EnumDescriptor {
-	return file_taskyard_v1_task_proto_enumTypes[0].Descriptor()
+	return file_taskyard_v1_task_proto_enumTypes[1].Descriptor()
 }
 
 func (OverlapPolicy) Type() protoreflect.EnumType {
-	return &file_taskyard_v1_task_proto_enumTypes[0]
+	return &file_taskyard_v1_task_proto_enumTypes[1]
 }
 
 func (x OverlapPolicy) Number() protoreflect.EnumNumber {
@@ -110,7 +168,7 @@ func (x OverlapPolicy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use OverlapPolicy.Descriptor instead.
 func (OverlapPolicy) EnumDescriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{0}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{1}
 }
 
 // What happens to a task whose runner is lost.
@@ -158,11 +216,11 @@ func (x RunnerLostPolicy) String() string {
 }
 
 func (RunnerLostPolicy) Descriptor() protoreflect.EnumDescriptor {
-	return file_taskyard_v1_task_proto_enumTypes[1].Descriptor()
+	return file_taskyard_v1_task_proto_enumTypes[2].Descriptor()
 }
 
 func (RunnerLostPolicy) Type() protoreflect.EnumType {
-	return &file_taskyard_v1_task_proto_enumTypes[1]
+	return &file_taskyard_v1_task_proto_enumTypes[2]
 }
 
 func (x RunnerLostPolicy) Number() protoreflect.EnumNumber {
@@ -171,7 +229,7 @@ func (x RunnerLostPolicy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RunnerLostPolicy.Descriptor instead.
 func (RunnerLostPolicy) EnumDescriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{1}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{2}
 }
 
 // What to do with a new task whose slot already has a live task.
@@ -215,11 +273,11 @@ func (x AdmissionPolicy) String() string {
 }
 
 func (AdmissionPolicy) Descriptor() protoreflect.EnumDescriptor {
-	return file_taskyard_v1_task_proto_enumTypes[2].Descriptor()
+	return file_taskyard_v1_task_proto_enumTypes[3].Descriptor()
 }
 
 func (AdmissionPolicy) Type() protoreflect.EnumType {
-	return &file_taskyard_v1_task_proto_enumTypes[2]
+	return &file_taskyard_v1_task_proto_enumTypes[3]
 }
 
 func (x AdmissionPolicy) Number() protoreflect.EnumNumber {
@@ -228,7 +286,7 @@ func (x AdmissionPolicy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use AdmissionPolicy.Descriptor instead.
 func (AdmissionPolicy) EnumDescriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{2}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{3}
 }
 
 // Script interpreters.
@@ -276,11 +334,11 @@ func (x Interpreter) String() string {
 }
 
 func (Interpreter) Descriptor() protoreflect.EnumDescriptor {
-	return file_taskyard_v1_task_proto_enumTypes[3].Descriptor()
+	return file_taskyard_v1_task_proto_enumTypes[4].Descriptor()
 }
 
 func (Interpreter) Type() protoreflect.EnumType {
-	return &file_taskyard_v1_task_proto_enumTypes[3]
+	return &file_taskyard_v1_task_proto_enumTypes[4]
 }
 
 func (x Interpreter) Number() protoreflect.EnumNumber {
@@ -289,7 +347,7 @@ func (x Interpreter) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Interpreter.Descriptor instead.
 func (Interpreter) EnumDescriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{3}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{4}
 }
 
 // Lifecycle phase.  New values may be added: treat an unknown one as "live, not claimable".
@@ -361,11 +419,11 @@ func (x TaskPhase) String() string {
 }
 
 func (TaskPhase) Descriptor() protoreflect.EnumDescriptor {
-	return file_taskyard_v1_task_proto_enumTypes[4].Descriptor()
+	return file_taskyard_v1_task_proto_enumTypes[5].Descriptor()
 }
 
 func (TaskPhase) Type() protoreflect.EnumType {
-	return &file_taskyard_v1_task_proto_enumTypes[4]
+	return &file_taskyard_v1_task_proto_enumTypes[5]
 }
 
 func (x TaskPhase) Number() protoreflect.EnumNumber {
@@ -374,7 +432,7 @@ func (x TaskPhase) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TaskPhase.Descriptor instead.
 func (TaskPhase) EnumDescriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{4}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{5}
 }
 
 // Why a PENDING task is not running yet, according to taskdb; ExplainTask returns more.
@@ -393,6 +451,8 @@ const (
 	PendingReason_PENDING_REASON_SLOT_BUSY PendingReason = 4
 	// External task not yet started by its owner.
 	PendingReason_PENDING_REASON_EXTERNAL PendingReason = 5
+	// A task of spec.after has not ended.
+	PendingReason_PENDING_REASON_BLOCKED PendingReason = 6
 )
 
 // Enum value maps for PendingReason.
@@ -404,6 +464,7 @@ var (
 		3: "PENDING_REASON_BACKOFF",
 		4: "PENDING_REASON_SLOT_BUSY",
 		5: "PENDING_REASON_EXTERNAL",
+		6: "PENDING_REASON_BLOCKED",
 	}
 	PendingReason_value = map[string]int32{
 		"PENDING_REASON_UNSPECIFIED": 0,
@@ -412,6 +473,7 @@ var (
 		"PENDING_REASON_BACKOFF":     3,
 		"PENDING_REASON_SLOT_BUSY":   4,
 		"PENDING_REASON_EXTERNAL":    5,
+		"PENDING_REASON_BLOCKED":     6,
 	}
 )
 
@@ -426,11 +488,11 @@ func (x PendingReason) String() string {
 }
 
 func (PendingReason) Descriptor() protoreflect.EnumDescriptor {
-	return file_taskyard_v1_task_proto_enumTypes[5].Descriptor()
+	return file_taskyard_v1_task_proto_enumTypes[6].Descriptor()
 }
 
 func (PendingReason) Type() protoreflect.EnumType {
-	return &file_taskyard_v1_task_proto_enumTypes[5]
+	return &file_taskyard_v1_task_proto_enumTypes[6]
 }
 
 func (x PendingReason) Number() protoreflect.EnumNumber {
@@ -439,7 +501,7 @@ func (x PendingReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PendingReason.Descriptor instead.
 func (PendingReason) EnumDescriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{5}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{6}
 }
 
 // Actions a user can ask for.
@@ -479,11 +541,11 @@ func (x TaskAction) String() string {
 }
 
 func (TaskAction) Descriptor() protoreflect.EnumDescriptor {
-	return file_taskyard_v1_task_proto_enumTypes[6].Descriptor()
+	return file_taskyard_v1_task_proto_enumTypes[7].Descriptor()
 }
 
 func (TaskAction) Type() protoreflect.EnumType {
-	return &file_taskyard_v1_task_proto_enumTypes[6]
+	return &file_taskyard_v1_task_proto_enumTypes[7]
 }
 
 func (x TaskAction) Number() protoreflect.EnumNumber {
@@ -492,7 +554,7 @@ func (x TaskAction) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TaskAction.Descriptor instead.
 func (TaskAction) EnumDescriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{6}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{7}
 }
 
 // State of a TaskRun.
@@ -556,11 +618,11 @@ func (x RunState) String() string {
 }
 
 func (RunState) Descriptor() protoreflect.EnumDescriptor {
-	return file_taskyard_v1_task_proto_enumTypes[7].Descriptor()
+	return file_taskyard_v1_task_proto_enumTypes[8].Descriptor()
 }
 
 func (RunState) Type() protoreflect.EnumType {
-	return &file_taskyard_v1_task_proto_enumTypes[7]
+	return &file_taskyard_v1_task_proto_enumTypes[8]
 }
 
 func (x RunState) Number() protoreflect.EnumNumber {
@@ -569,7 +631,7 @@ func (x RunState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RunState.Descriptor instead.
 func (RunState) EnumDescriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{7}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{8}
 }
 
 // A unit of work: metadata + spec (desired) + status (observed).
@@ -813,7 +875,7 @@ type TaskSpec struct {
 	// Per attempt, from Started.  Platform limit 7 d; a TaskType narrows it (1..180 min
 	// for the AIOpsLab types).
 	AttemptTimeout *durationpb.Duration `protobuf:"bytes,11,opt,name=attempt_timeout,json=attemptTimeout,proto3" json:"attempt_timeout,omitempty"`
-	// From creation, over all attempts.  Unset: none.
+	// From creation, over all attempts and the wait for spec.after.  Unset: none.
 	TotalTimeout *durationpb.Duration `protobuf:"bytes,12,opt,name=total_timeout,json=totalTimeout,proto3" json:"total_timeout,omitempty"`
 	// Not claimable before.
 	NotBefore *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=not_before,json=notBefore,proto3" json:"not_before,omitempty"`
@@ -841,7 +903,11 @@ type TaskSpec struct {
 	// How long ALLOW work continues after its lease expired.  Default 1 h.
 	OrphanTimeout *durationpb.Duration `protobuf:"bytes,23,opt,name=orphan_timeout,json=orphanTimeout,proto3" json:"orphan_timeout,omitempty"`
 	// What becomes of the task when its runner is lost.  Default WAIT.
-	OnRunnerLost  RunnerLostPolicy `protobuf:"varint,24,opt,name=on_runner_lost,json=onRunnerLost,proto3,enum=taskyard.v1.RunnerLostPolicy" json:"on_runner_lost,omitempty"`
+	OnRunnerLost RunnerLostPolicy `protobuf:"varint,24,opt,name=on_runner_lost,json=onRunnerLost,proto3,enum=taskyard.v1.RunnerLostPolicy" json:"on_runner_lost,omitempty"`
+	// Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+	// PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+	// error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+	After         []*Dependency `protobuf:"bytes,25,rep,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1044,6 +1110,79 @@ func (x *TaskSpec) GetOnRunnerLost() RunnerLostPolicy {
 	return RunnerLostPolicy_RUNNER_LOST_POLICY_UNSPECIFIED
 }
 
+func (x *TaskSpec) GetAfter() []*Dependency {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+// A task that has to end before another becomes claimable.
+type Dependency struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// tenants/{tenant}/tasks/{task}, or the id of a task of the same tenant.  It exists or is
+	// archived; in an ATOMIC batch it may be an item of the same batch.
+	Task string `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
+	// How it has to end.  Default SUCCEEDED.
+	When DependencyCondition `protobuf:"varint,3,opt,name=when,proto3,enum=taskyard.v1.DependencyCondition" json:"when,omitempty"`
+	// Name under which its result reaches the workload: TASKYARD_INPUTS_DIR/{alias}.json and
+	// ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.
+	Alias         string `protobuf:"bytes,4,opt,name=alias,proto3" json:"alias,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Dependency) Reset() {
+	*x = Dependency{}
+	mi := &file_taskyard_v1_task_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Dependency) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Dependency) ProtoMessage() {}
+
+func (x *Dependency) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_task_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Dependency.ProtoReflect.Descriptor instead.
+func (*Dependency) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Dependency) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *Dependency) GetWhen() DependencyCondition {
+	if x != nil {
+		return x.When
+	}
+	return DependencyCondition_DEPENDENCY_CONDITION_UNSPECIFIED
+}
+
+func (x *Dependency) GetAlias() string {
+	if x != nil {
+		return x.Alias
+	}
+	return ""
+}
+
 // Business object a task works on (seed: entity_type + entity_id).
 type EntityRef struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1057,7 +1196,7 @@ type EntityRef struct {
 
 func (x *EntityRef) Reset() {
 	*x = EntityRef{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[3]
+	mi := &file_taskyard_v1_task_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1069,7 +1208,7 @@ func (x *EntityRef) String() string {
 func (*EntityRef) ProtoMessage() {}
 
 func (x *EntityRef) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[3]
+	mi := &file_taskyard_v1_task_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1082,7 +1221,7 @@ func (x *EntityRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EntityRef.ProtoReflect.Descriptor instead.
 func (*EntityRef) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{3}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *EntityRef) GetType() string {
@@ -1119,7 +1258,7 @@ type Execution struct {
 
 func (x *Execution) Reset() {
 	*x = Execution{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[4]
+	mi := &file_taskyard_v1_task_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1131,7 +1270,7 @@ func (x *Execution) String() string {
 func (*Execution) ProtoMessage() {}
 
 func (x *Execution) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[4]
+	mi := &file_taskyard_v1_task_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1144,7 +1283,7 @@ func (x *Execution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Execution.ProtoReflect.Descriptor instead.
 func (*Execution) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{4}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Execution) GetKind() isExecution_Kind {
@@ -1269,7 +1408,7 @@ type CommandExecution struct {
 
 func (x *CommandExecution) Reset() {
 	*x = CommandExecution{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[5]
+	mi := &file_taskyard_v1_task_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1281,7 +1420,7 @@ func (x *CommandExecution) String() string {
 func (*CommandExecution) ProtoMessage() {}
 
 func (x *CommandExecution) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[5]
+	mi := &file_taskyard_v1_task_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1294,7 +1433,7 @@ func (x *CommandExecution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandExecution.ProtoReflect.Descriptor instead.
 func (*CommandExecution) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{5}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CommandExecution) GetProgram() string {
@@ -1339,7 +1478,7 @@ type ScriptExecution struct {
 
 func (x *ScriptExecution) Reset() {
 	*x = ScriptExecution{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[6]
+	mi := &file_taskyard_v1_task_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1351,7 +1490,7 @@ func (x *ScriptExecution) String() string {
 func (*ScriptExecution) ProtoMessage() {}
 
 func (x *ScriptExecution) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[6]
+	mi := &file_taskyard_v1_task_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1364,7 +1503,7 @@ func (x *ScriptExecution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScriptExecution.ProtoReflect.Descriptor instead.
 func (*ScriptExecution) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{6}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ScriptExecution) GetInterpreter() Interpreter {
@@ -1428,7 +1567,7 @@ type ContainerExecution struct {
 
 func (x *ContainerExecution) Reset() {
 	*x = ContainerExecution{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[7]
+	mi := &file_taskyard_v1_task_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1440,7 +1579,7 @@ func (x *ContainerExecution) String() string {
 func (*ContainerExecution) ProtoMessage() {}
 
 func (x *ContainerExecution) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[7]
+	mi := &file_taskyard_v1_task_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1453,7 +1592,7 @@ func (x *ContainerExecution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContainerExecution.ProtoReflect.Descriptor instead.
 func (*ContainerExecution) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{7}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ContainerExecution) GetImage() string {
@@ -1511,7 +1650,7 @@ type WasmExecution struct {
 
 func (x *WasmExecution) Reset() {
 	*x = WasmExecution{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[8]
+	mi := &file_taskyard_v1_task_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1523,7 +1662,7 @@ func (x *WasmExecution) String() string {
 func (*WasmExecution) ProtoMessage() {}
 
 func (x *WasmExecution) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[8]
+	mi := &file_taskyard_v1_task_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1536,7 +1675,7 @@ func (x *WasmExecution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WasmExecution.ProtoReflect.Descriptor instead.
 func (*WasmExecution) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{8}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *WasmExecution) GetModule() isWasmExecution_Module {
@@ -1607,7 +1746,7 @@ type FunctionExecution struct {
 
 func (x *FunctionExecution) Reset() {
 	*x = FunctionExecution{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[9]
+	mi := &file_taskyard_v1_task_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1619,7 +1758,7 @@ func (x *FunctionExecution) String() string {
 func (*FunctionExecution) ProtoMessage() {}
 
 func (x *FunctionExecution) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[9]
+	mi := &file_taskyard_v1_task_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1632,7 +1771,7 @@ func (x *FunctionExecution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FunctionExecution.ProtoReflect.Descriptor instead.
 func (*FunctionExecution) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{9}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *FunctionExecution) GetFunction() string {
@@ -1653,7 +1792,7 @@ type ExternalExecution struct {
 
 func (x *ExternalExecution) Reset() {
 	*x = ExternalExecution{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[10]
+	mi := &file_taskyard_v1_task_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1665,7 +1804,7 @@ func (x *ExternalExecution) String() string {
 func (*ExternalExecution) ProtoMessage() {}
 
 func (x *ExternalExecution) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[10]
+	mi := &file_taskyard_v1_task_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1678,7 +1817,7 @@ func (x *ExternalExecution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExternalExecution.ProtoReflect.Descriptor instead.
 func (*ExternalExecution) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{10}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ExternalExecution) GetReportTimeout() *durationpb.Duration {
@@ -1706,7 +1845,7 @@ type Placement struct {
 
 func (x *Placement) Reset() {
 	*x = Placement{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[11]
+	mi := &file_taskyard_v1_task_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1718,7 +1857,7 @@ func (x *Placement) String() string {
 func (*Placement) ProtoMessage() {}
 
 func (x *Placement) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[11]
+	mi := &file_taskyard_v1_task_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1731,7 +1870,7 @@ func (x *Placement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Placement.ProtoReflect.Descriptor instead.
 func (*Placement) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{11}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Placement) GetRequired() *RunnerConstraint {
@@ -1770,7 +1909,7 @@ type RunnerConstraint struct {
 
 func (x *RunnerConstraint) Reset() {
 	*x = RunnerConstraint{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[12]
+	mi := &file_taskyard_v1_task_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1782,7 +1921,7 @@ func (x *RunnerConstraint) String() string {
 func (*RunnerConstraint) ProtoMessage() {}
 
 func (x *RunnerConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[12]
+	mi := &file_taskyard_v1_task_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1795,7 +1934,7 @@ func (x *RunnerConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunnerConstraint.ProtoReflect.Descriptor instead.
 func (*RunnerConstraint) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{12}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RunnerConstraint) GetRunnerIds() []string {
@@ -1832,7 +1971,7 @@ type PreferredRunners struct {
 
 func (x *PreferredRunners) Reset() {
 	*x = PreferredRunners{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[13]
+	mi := &file_taskyard_v1_task_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1844,7 +1983,7 @@ func (x *PreferredRunners) String() string {
 func (*PreferredRunners) ProtoMessage() {}
 
 func (x *PreferredRunners) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[13]
+	mi := &file_taskyard_v1_task_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1857,7 +1996,7 @@ func (x *PreferredRunners) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreferredRunners.ProtoReflect.Descriptor instead.
 func (*PreferredRunners) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{13}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PreferredRunners) GetWeight() int32 {
@@ -1887,7 +2026,7 @@ type Callback struct {
 
 func (x *Callback) Reset() {
 	*x = Callback{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[14]
+	mi := &file_taskyard_v1_task_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1899,7 +2038,7 @@ func (x *Callback) String() string {
 func (*Callback) ProtoMessage() {}
 
 func (x *Callback) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[14]
+	mi := &file_taskyard_v1_task_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1912,7 +2051,7 @@ func (x *Callback) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Callback.ProtoReflect.Descriptor instead.
 func (*Callback) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{14}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Callback) GetUrl() string {
@@ -1982,7 +2121,7 @@ type TaskStatus struct {
 
 func (x *TaskStatus) Reset() {
 	*x = TaskStatus{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[15]
+	mi := &file_taskyard_v1_task_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1994,7 +2133,7 @@ func (x *TaskStatus) String() string {
 func (*TaskStatus) ProtoMessage() {}
 
 func (x *TaskStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[15]
+	mi := &file_taskyard_v1_task_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2007,7 +2146,7 @@ func (x *TaskStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStatus.ProtoReflect.Descriptor instead.
 func (*TaskStatus) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{15}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TaskStatus) GetPhase() TaskPhase {
@@ -2183,7 +2322,7 @@ type RequestedAction struct {
 
 func (x *RequestedAction) Reset() {
 	*x = RequestedAction{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[16]
+	mi := &file_taskyard_v1_task_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2195,7 +2334,7 @@ func (x *RequestedAction) String() string {
 func (*RequestedAction) ProtoMessage() {}
 
 func (x *RequestedAction) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[16]
+	mi := &file_taskyard_v1_task_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2208,7 +2347,7 @@ func (x *RequestedAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestedAction.ProtoReflect.Descriptor instead.
 func (*RequestedAction) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{16}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RequestedAction) GetAction() TaskAction {
@@ -2259,7 +2398,7 @@ type TaskResult struct {
 
 func (x *TaskResult) Reset() {
 	*x = TaskResult{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[17]
+	mi := &file_taskyard_v1_task_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2271,7 +2410,7 @@ func (x *TaskResult) String() string {
 func (*TaskResult) ProtoMessage() {}
 
 func (x *TaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[17]
+	mi := &file_taskyard_v1_task_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2284,7 +2423,7 @@ func (x *TaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
 func (*TaskResult) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{17}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *TaskResult) GetOutput() *Payload {
@@ -2336,7 +2475,7 @@ type TaskRun struct {
 
 func (x *TaskRun) Reset() {
 	*x = TaskRun{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[18]
+	mi := &file_taskyard_v1_task_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2348,7 +2487,7 @@ func (x *TaskRun) String() string {
 func (*TaskRun) ProtoMessage() {}
 
 func (x *TaskRun) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[18]
+	mi := &file_taskyard_v1_task_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2361,7 +2500,7 @@ func (x *TaskRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskRun.ProtoReflect.Descriptor instead.
 func (*TaskRun) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{18}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TaskRun) GetName() string {
@@ -2484,7 +2623,7 @@ const file_taskyard_v1_task_proto_rawDesc = "" +
 	"\vtraceparent\x18\v \x01(\tR\vtraceparent\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xad\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xdc\n" +
 	"\n" +
 	"\bTaskSpec\x12\x1b\n" +
 	"\ttask_type\x18\x01 \x01(\tR\btaskType\x12.\n" +
@@ -2512,10 +2651,16 @@ const file_taskyard_v1_task_proto_rawDesc = "" +
 	"\x11stop_grace_period\x18\x15 \x01(\v2\x19.google.protobuf.DurationR\x0fstopGracePeriod\x124\n" +
 	"\aoverlap\x18\x16 \x01(\x0e2\x1a.taskyard.v1.OverlapPolicyR\aoverlap\x12@\n" +
 	"\x0eorphan_timeout\x18\x17 \x01(\v2\x19.google.protobuf.DurationR\rorphanTimeout\x12C\n" +
-	"\x0eon_runner_lost\x18\x18 \x01(\x0e2\x1d.taskyard.v1.RunnerLostPolicyR\fonRunnerLostB\v\n" +
+	"\x0eon_runner_lost\x18\x18 \x01(\x0e2\x1d.taskyard.v1.RunnerLostPolicyR\fonRunnerLost\x12-\n" +
+	"\x05after\x18\x19 \x03(\v2\x17.taskyard.v1.DependencyR\x05afterB\v\n" +
 	"\t_priorityB\f\n" +
 	"\n" +
-	"_max_steps\"/\n" +
+	"_max_steps\"l\n" +
+	"\n" +
+	"Dependency\x12\x12\n" +
+	"\x04task\x18\x01 \x01(\tR\x04task\x124\n" +
+	"\x04when\x18\x03 \x01(\x0e2 .taskyard.v1.DependencyConditionR\x04when\x12\x14\n" +
+	"\x05alias\x18\x04 \x01(\tR\x05alias\"/\n" +
 	"\tEntityRef\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\"\xf5\x02\n" +
@@ -2636,7 +2781,12 @@ const file_taskyard_v1_task_proto_rawDesc = "" +
 	"\x19start_checkpoint_sequence\x18\f \x01(\x03R\x17startCheckpointSequence\x12,\n" +
 	"\x12task_type_revision\x18\r \x01(\x03R\x10taskTypeRevisionB\f\n" +
 	"\n" +
-	"_exit_code*d\n" +
+	"_exit_code*\xa7\x01\n" +
+	"\x13DependencyCondition\x12$\n" +
+	" DEPENDENCY_CONDITION_UNSPECIFIED\x10\x00\x12\"\n" +
+	"\x1eDEPENDENCY_CONDITION_SUCCEEDED\x10\x01\x12\x1e\n" +
+	"\x1aDEPENDENCY_CONDITION_ENDED\x10\x02\x12&\n" +
+	"\"DEPENDENCY_CONDITION_NOT_SUCCEEDED\x10\x03*d\n" +
 	"\rOverlapPolicy\x12\x1e\n" +
 	"\x1aOVERLAP_POLICY_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15OVERLAP_POLICY_FORBID\x10\x01\x12\x18\n" +
@@ -2670,14 +2820,15 @@ const file_taskyard_v1_task_proto_rawDesc = "" +
 	"\x11TASK_PHASE_FAILED\x10\v\x12\x18\n" +
 	"\x14TASK_PHASE_TIMED_OUT\x10\f\x12\x18\n" +
 	"\x14TASK_PHASE_CANCELLED\x10\r\x12\x18\n" +
-	"\x14TASK_PHASE_EXHAUSTED\x10\x0e*\xbd\x01\n" +
+	"\x14TASK_PHASE_EXHAUSTED\x10\x0e*\xd9\x01\n" +
 	"\rPendingReason\x12\x1e\n" +
 	"\x1aPENDING_REASON_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15PENDING_REASON_QUEUED\x10\x01\x12\x1a\n" +
 	"\x16PENDING_REASON_DELAYED\x10\x02\x12\x1a\n" +
 	"\x16PENDING_REASON_BACKOFF\x10\x03\x12\x1c\n" +
 	"\x18PENDING_REASON_SLOT_BUSY\x10\x04\x12\x1b\n" +
-	"\x17PENDING_REASON_EXTERNAL\x10\x05*X\n" +
+	"\x17PENDING_REASON_EXTERNAL\x10\x05\x12\x1a\n" +
+	"\x16PENDING_REASON_BLOCKED\x10\x06*X\n" +
 	"\n" +
 	"TaskAction\x12\x1b\n" +
 	"\x17TASK_ACTION_UNSPECIFIED\x10\x00\x12\x16\n" +
@@ -2707,124 +2858,128 @@ func file_taskyard_v1_task_proto_rawDescGZIP() []byte {
 	return file_taskyard_v1_task_proto_rawDescData
 }
 
-var file_taskyard_v1_task_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_taskyard_v1_task_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_taskyard_v1_task_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
+var file_taskyard_v1_task_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_taskyard_v1_task_proto_goTypes = []any{
-	(OverlapPolicy)(0),            // 0: taskyard.v1.OverlapPolicy
-	(RunnerLostPolicy)(0),         // 1: taskyard.v1.RunnerLostPolicy
-	(AdmissionPolicy)(0),          // 2: taskyard.v1.AdmissionPolicy
-	(Interpreter)(0),              // 3: taskyard.v1.Interpreter
-	(TaskPhase)(0),                // 4: taskyard.v1.TaskPhase
-	(PendingReason)(0),            // 5: taskyard.v1.PendingReason
-	(TaskAction)(0),               // 6: taskyard.v1.TaskAction
-	(RunState)(0),                 // 7: taskyard.v1.RunState
-	(*Task)(nil),                  // 8: taskyard.v1.Task
-	(*TaskMetadata)(nil),          // 9: taskyard.v1.TaskMetadata
-	(*TaskSpec)(nil),              // 10: taskyard.v1.TaskSpec
-	(*EntityRef)(nil),             // 11: taskyard.v1.EntityRef
-	(*Execution)(nil),             // 12: taskyard.v1.Execution
-	(*CommandExecution)(nil),      // 13: taskyard.v1.CommandExecution
-	(*ScriptExecution)(nil),       // 14: taskyard.v1.ScriptExecution
-	(*ContainerExecution)(nil),    // 15: taskyard.v1.ContainerExecution
-	(*WasmExecution)(nil),         // 16: taskyard.v1.WasmExecution
-	(*FunctionExecution)(nil),     // 17: taskyard.v1.FunctionExecution
-	(*ExternalExecution)(nil),     // 18: taskyard.v1.ExternalExecution
-	(*Placement)(nil),             // 19: taskyard.v1.Placement
-	(*RunnerConstraint)(nil),      // 20: taskyard.v1.RunnerConstraint
-	(*PreferredRunners)(nil),      // 21: taskyard.v1.PreferredRunners
-	(*Callback)(nil),              // 22: taskyard.v1.Callback
-	(*TaskStatus)(nil),            // 23: taskyard.v1.TaskStatus
-	(*RequestedAction)(nil),       // 24: taskyard.v1.RequestedAction
-	(*TaskResult)(nil),            // 25: taskyard.v1.TaskResult
-	(*TaskRun)(nil),               // 26: taskyard.v1.TaskRun
-	nil,                           // 27: taskyard.v1.TaskMetadata.LabelsEntry
-	nil,                           // 28: taskyard.v1.Callback.HeadersEntry
-	(*timestamppb.Timestamp)(nil), // 29: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),       // 30: google.protobuf.Struct
-	(*Actor)(nil),                 // 31: taskyard.v1.Actor
-	(*Payload)(nil),               // 32: taskyard.v1.Payload
-	(*Resources)(nil),             // 33: taskyard.v1.Resources
-	(*RetryPolicy)(nil),           // 34: taskyard.v1.RetryPolicy
-	(*durationpb.Duration)(nil),   // 35: google.protobuf.Duration
-	(*EnvVar)(nil),                // 36: taskyard.v1.EnvVar
-	(*RunnerSelector)(nil),        // 37: taskyard.v1.RunnerSelector
-	(*Progress)(nil),              // 38: taskyard.v1.Progress
-	(*TaskError)(nil),             // 39: taskyard.v1.TaskError
+	(DependencyCondition)(0),      // 0: taskyard.v1.DependencyCondition
+	(OverlapPolicy)(0),            // 1: taskyard.v1.OverlapPolicy
+	(RunnerLostPolicy)(0),         // 2: taskyard.v1.RunnerLostPolicy
+	(AdmissionPolicy)(0),          // 3: taskyard.v1.AdmissionPolicy
+	(Interpreter)(0),              // 4: taskyard.v1.Interpreter
+	(TaskPhase)(0),                // 5: taskyard.v1.TaskPhase
+	(PendingReason)(0),            // 6: taskyard.v1.PendingReason
+	(TaskAction)(0),               // 7: taskyard.v1.TaskAction
+	(RunState)(0),                 // 8: taskyard.v1.RunState
+	(*Task)(nil),                  // 9: taskyard.v1.Task
+	(*TaskMetadata)(nil),          // 10: taskyard.v1.TaskMetadata
+	(*TaskSpec)(nil),              // 11: taskyard.v1.TaskSpec
+	(*Dependency)(nil),            // 12: taskyard.v1.Dependency
+	(*EntityRef)(nil),             // 13: taskyard.v1.EntityRef
+	(*Execution)(nil),             // 14: taskyard.v1.Execution
+	(*CommandExecution)(nil),      // 15: taskyard.v1.CommandExecution
+	(*ScriptExecution)(nil),       // 16: taskyard.v1.ScriptExecution
+	(*ContainerExecution)(nil),    // 17: taskyard.v1.ContainerExecution
+	(*WasmExecution)(nil),         // 18: taskyard.v1.WasmExecution
+	(*FunctionExecution)(nil),     // 19: taskyard.v1.FunctionExecution
+	(*ExternalExecution)(nil),     // 20: taskyard.v1.ExternalExecution
+	(*Placement)(nil),             // 21: taskyard.v1.Placement
+	(*RunnerConstraint)(nil),      // 22: taskyard.v1.RunnerConstraint
+	(*PreferredRunners)(nil),      // 23: taskyard.v1.PreferredRunners
+	(*Callback)(nil),              // 24: taskyard.v1.Callback
+	(*TaskStatus)(nil),            // 25: taskyard.v1.TaskStatus
+	(*RequestedAction)(nil),       // 26: taskyard.v1.RequestedAction
+	(*TaskResult)(nil),            // 27: taskyard.v1.TaskResult
+	(*TaskRun)(nil),               // 28: taskyard.v1.TaskRun
+	nil,                           // 29: taskyard.v1.TaskMetadata.LabelsEntry
+	nil,                           // 30: taskyard.v1.Callback.HeadersEntry
+	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),       // 32: google.protobuf.Struct
+	(*Actor)(nil),                 // 33: taskyard.v1.Actor
+	(*Payload)(nil),               // 34: taskyard.v1.Payload
+	(*Resources)(nil),             // 35: taskyard.v1.Resources
+	(*RetryPolicy)(nil),           // 36: taskyard.v1.RetryPolicy
+	(*durationpb.Duration)(nil),   // 37: google.protobuf.Duration
+	(*EnvVar)(nil),                // 38: taskyard.v1.EnvVar
+	(*RunnerSelector)(nil),        // 39: taskyard.v1.RunnerSelector
+	(*Progress)(nil),              // 40: taskyard.v1.Progress
+	(*TaskError)(nil),             // 41: taskyard.v1.TaskError
 }
 var file_taskyard_v1_task_proto_depIdxs = []int32{
-	9,  // 0: taskyard.v1.Task.metadata:type_name -> taskyard.v1.TaskMetadata
-	10, // 1: taskyard.v1.Task.spec:type_name -> taskyard.v1.TaskSpec
-	23, // 2: taskyard.v1.Task.status:type_name -> taskyard.v1.TaskStatus
-	29, // 3: taskyard.v1.TaskMetadata.create_time:type_name -> google.protobuf.Timestamp
-	29, // 4: taskyard.v1.TaskMetadata.update_time:type_name -> google.protobuf.Timestamp
-	29, // 5: taskyard.v1.TaskMetadata.expire_time:type_name -> google.protobuf.Timestamp
-	27, // 6: taskyard.v1.TaskMetadata.labels:type_name -> taskyard.v1.TaskMetadata.LabelsEntry
-	30, // 7: taskyard.v1.TaskMetadata.annotations:type_name -> google.protobuf.Struct
-	31, // 8: taskyard.v1.TaskMetadata.creator:type_name -> taskyard.v1.Actor
-	32, // 9: taskyard.v1.TaskSpec.payload:type_name -> taskyard.v1.Payload
-	12, // 10: taskyard.v1.TaskSpec.execution:type_name -> taskyard.v1.Execution
-	11, // 11: taskyard.v1.TaskSpec.entity:type_name -> taskyard.v1.EntityRef
-	2,  // 12: taskyard.v1.TaskSpec.admission:type_name -> taskyard.v1.AdmissionPolicy
-	19, // 13: taskyard.v1.TaskSpec.placement:type_name -> taskyard.v1.Placement
-	33, // 14: taskyard.v1.TaskSpec.resources:type_name -> taskyard.v1.Resources
-	34, // 15: taskyard.v1.TaskSpec.retry:type_name -> taskyard.v1.RetryPolicy
-	35, // 16: taskyard.v1.TaskSpec.attempt_timeout:type_name -> google.protobuf.Duration
-	35, // 17: taskyard.v1.TaskSpec.total_timeout:type_name -> google.protobuf.Duration
-	29, // 18: taskyard.v1.TaskSpec.not_before:type_name -> google.protobuf.Timestamp
-	35, // 19: taskyard.v1.TaskSpec.checkpoint_interval:type_name -> google.protobuf.Duration
-	22, // 20: taskyard.v1.TaskSpec.callback:type_name -> taskyard.v1.Callback
-	36, // 21: taskyard.v1.TaskSpec.env:type_name -> taskyard.v1.EnvVar
-	35, // 22: taskyard.v1.TaskSpec.retention:type_name -> google.protobuf.Duration
-	35, // 23: taskyard.v1.TaskSpec.queue_timeout:type_name -> google.protobuf.Duration
-	35, // 24: taskyard.v1.TaskSpec.silence_timeout:type_name -> google.protobuf.Duration
-	35, // 25: taskyard.v1.TaskSpec.stop_grace_period:type_name -> google.protobuf.Duration
-	0,  // 26: taskyard.v1.TaskSpec.overlap:type_name -> taskyard.v1.OverlapPolicy
-	35, // 27: taskyard.v1.TaskSpec.orphan_timeout:type_name -> google.protobuf.Duration
-	1,  // 28: taskyard.v1.TaskSpec.on_runner_lost:type_name -> taskyard.v1.RunnerLostPolicy
-	13, // 29: taskyard.v1.Execution.command:type_name -> taskyard.v1.CommandExecution
-	14, // 30: taskyard.v1.Execution.script:type_name -> taskyard.v1.ScriptExecution
-	15, // 31: taskyard.v1.Execution.container:type_name -> taskyard.v1.ContainerExecution
-	16, // 32: taskyard.v1.Execution.wasm:type_name -> taskyard.v1.WasmExecution
-	17, // 33: taskyard.v1.Execution.function:type_name -> taskyard.v1.FunctionExecution
-	18, // 34: taskyard.v1.Execution.external:type_name -> taskyard.v1.ExternalExecution
-	3,  // 35: taskyard.v1.ScriptExecution.interpreter:type_name -> taskyard.v1.Interpreter
-	35, // 36: taskyard.v1.ExternalExecution.report_timeout:type_name -> google.protobuf.Duration
-	20, // 37: taskyard.v1.Placement.required:type_name -> taskyard.v1.RunnerConstraint
-	21, // 38: taskyard.v1.Placement.preferred:type_name -> taskyard.v1.PreferredRunners
-	20, // 39: taskyard.v1.Placement.avoid:type_name -> taskyard.v1.RunnerConstraint
-	37, // 40: taskyard.v1.RunnerConstraint.selector:type_name -> taskyard.v1.RunnerSelector
-	20, // 41: taskyard.v1.PreferredRunners.runners:type_name -> taskyard.v1.RunnerConstraint
-	28, // 42: taskyard.v1.Callback.headers:type_name -> taskyard.v1.Callback.HeadersEntry
-	4,  // 43: taskyard.v1.TaskStatus.phase:type_name -> taskyard.v1.TaskPhase
-	5,  // 44: taskyard.v1.TaskStatus.pending_reason:type_name -> taskyard.v1.PendingReason
-	24, // 45: taskyard.v1.TaskStatus.requested_action:type_name -> taskyard.v1.RequestedAction
-	29, // 46: taskyard.v1.TaskStatus.lease_expire_time:type_name -> google.protobuf.Timestamp
-	29, // 47: taskyard.v1.TaskStatus.next_attempt_time:type_name -> google.protobuf.Timestamp
-	38, // 48: taskyard.v1.TaskStatus.progress:type_name -> taskyard.v1.Progress
-	25, // 49: taskyard.v1.TaskStatus.result:type_name -> taskyard.v1.TaskResult
-	39, // 50: taskyard.v1.TaskStatus.error:type_name -> taskyard.v1.TaskError
-	30, // 51: taskyard.v1.TaskStatus.details:type_name -> google.protobuf.Struct
-	29, // 52: taskyard.v1.TaskStatus.ready_time:type_name -> google.protobuf.Timestamp
-	29, // 53: taskyard.v1.TaskStatus.schedule_time:type_name -> google.protobuf.Timestamp
-	29, // 54: taskyard.v1.TaskStatus.start_time:type_name -> google.protobuf.Timestamp
-	29, // 55: taskyard.v1.TaskStatus.end_time:type_name -> google.protobuf.Timestamp
-	6,  // 56: taskyard.v1.RequestedAction.action:type_name -> taskyard.v1.TaskAction
-	29, // 57: taskyard.v1.RequestedAction.request_time:type_name -> google.protobuf.Timestamp
-	29, // 58: taskyard.v1.RequestedAction.deadline:type_name -> google.protobuf.Timestamp
-	31, // 59: taskyard.v1.RequestedAction.actor:type_name -> taskyard.v1.Actor
-	32, // 60: taskyard.v1.TaskResult.output:type_name -> taskyard.v1.Payload
-	30, // 61: taskyard.v1.TaskResult.metrics:type_name -> google.protobuf.Struct
-	7,  // 62: taskyard.v1.TaskRun.state:type_name -> taskyard.v1.RunState
-	29, // 63: taskyard.v1.TaskRun.schedule_time:type_name -> google.protobuf.Timestamp
-	29, // 64: taskyard.v1.TaskRun.start_time:type_name -> google.protobuf.Timestamp
-	29, // 65: taskyard.v1.TaskRun.end_time:type_name -> google.protobuf.Timestamp
-	39, // 66: taskyard.v1.TaskRun.error:type_name -> taskyard.v1.TaskError
-	38, // 67: taskyard.v1.TaskRun.progress:type_name -> taskyard.v1.Progress
-	68, // [68:68] is the sub-list for method output_type
-	68, // [68:68] is the sub-list for method input_type
-	68, // [68:68] is the sub-list for extension type_name
-	68, // [68:68] is the sub-list for extension extendee
-	0,  // [0:68] is the sub-list for field type_name
+	10, // 0: taskyard.v1.Task.metadata:type_name -> taskyard.v1.TaskMetadata
+	11, // 1: taskyard.v1.Task.spec:type_name -> taskyard.v1.TaskSpec
+	25, // 2: taskyard.v1.Task.status:type_name -> taskyard.v1.TaskStatus
+	31, // 3: taskyard.v1.TaskMetadata.create_time:type_name -> google.protobuf.Timestamp
+	31, // 4: taskyard.v1.TaskMetadata.update_time:type_name -> google.protobuf.Timestamp
+	31, // 5: taskyard.v1.TaskMetadata.expire_time:type_name -> google.protobuf.Timestamp
+	29, // 6: taskyard.v1.TaskMetadata.labels:type_name -> taskyard.v1.TaskMetadata.LabelsEntry
+	32, // 7: taskyard.v1.TaskMetadata.annotations:type_name -> google.protobuf.Struct
+	33, // 8: taskyard.v1.TaskMetadata.creator:type_name -> taskyard.v1.Actor
+	34, // 9: taskyard.v1.TaskSpec.payload:type_name -> taskyard.v1.Payload
+	14, // 10: taskyard.v1.TaskSpec.execution:type_name -> taskyard.v1.Execution
+	13, // 11: taskyard.v1.TaskSpec.entity:type_name -> taskyard.v1.EntityRef
+	3,  // 12: taskyard.v1.TaskSpec.admission:type_name -> taskyard.v1.AdmissionPolicy
+	21, // 13: taskyard.v1.TaskSpec.placement:type_name -> taskyard.v1.Placement
+	35, // 14: taskyard.v1.TaskSpec.resources:type_name -> taskyard.v1.Resources
+	36, // 15: taskyard.v1.TaskSpec.retry:type_name -> taskyard.v1.RetryPolicy
+	37, // 16: taskyard.v1.TaskSpec.attempt_timeout:type_name -> google.protobuf.Duration
+	37, // 17: taskyard.v1.TaskSpec.total_timeout:type_name -> google.protobuf.Duration
+	31, // 18: taskyard.v1.TaskSpec.not_before:type_name -> google.protobuf.Timestamp
+	37, // 19: taskyard.v1.TaskSpec.checkpoint_interval:type_name -> google.protobuf.Duration
+	24, // 20: taskyard.v1.TaskSpec.callback:type_name -> taskyard.v1.Callback
+	38, // 21: taskyard.v1.TaskSpec.env:type_name -> taskyard.v1.EnvVar
+	37, // 22: taskyard.v1.TaskSpec.retention:type_name -> google.protobuf.Duration
+	37, // 23: taskyard.v1.TaskSpec.queue_timeout:type_name -> google.protobuf.Duration
+	37, // 24: taskyard.v1.TaskSpec.silence_timeout:type_name -> google.protobuf.Duration
+	37, // 25: taskyard.v1.TaskSpec.stop_grace_period:type_name -> google.protobuf.Duration
+	1,  // 26: taskyard.v1.TaskSpec.overlap:type_name -> taskyard.v1.OverlapPolicy
+	37, // 27: taskyard.v1.TaskSpec.orphan_timeout:type_name -> google.protobuf.Duration
+	2,  // 28: taskyard.v1.TaskSpec.on_runner_lost:type_name -> taskyard.v1.RunnerLostPolicy
+	12, // 29: taskyard.v1.TaskSpec.after:type_name -> taskyard.v1.Dependency
+	0,  // 30: taskyard.v1.Dependency.when:type_name -> taskyard.v1.DependencyCondition
+	15, // 31: taskyard.v1.Execution.command:type_name -> taskyard.v1.CommandExecution
+	16, // 32: taskyard.v1.Execution.script:type_name -> taskyard.v1.ScriptExecution
+	17, // 33: taskyard.v1.Execution.container:type_name -> taskyard.v1.ContainerExecution
+	18, // 34: taskyard.v1.Execution.wasm:type_name -> taskyard.v1.WasmExecution
+	19, // 35: taskyard.v1.Execution.function:type_name -> taskyard.v1.FunctionExecution
+	20, // 36: taskyard.v1.Execution.external:type_name -> taskyard.v1.ExternalExecution
+	4,  // 37: taskyard.v1.ScriptExecution.interpreter:type_name -> taskyard.v1.Interpreter
+	37, // 38: taskyard.v1.ExternalExecution.report_timeout:type_name -> google.protobuf.Duration
+	22, // 39: taskyard.v1.Placement.required:type_name -> taskyard.v1.RunnerConstraint
+	23, // 40: taskyard.v1.Placement.preferred:type_name -> taskyard.v1.PreferredRunners
+	22, // 41: taskyard.v1.Placement.avoid:type_name -> taskyard.v1.RunnerConstraint
+	39, // 42: taskyard.v1.RunnerConstraint.selector:type_name -> taskyard.v1.RunnerSelector
+	22, // 43: taskyard.v1.PreferredRunners.runners:type_name -> taskyard.v1.RunnerConstraint
+	30, // 44: taskyard.v1.Callback.headers:type_name -> taskyard.v1.Callback.HeadersEntry
+	5,  // 45: taskyard.v1.TaskStatus.phase:type_name -> taskyard.v1.TaskPhase
+	6,  // 46: taskyard.v1.TaskStatus.pending_reason:type_name -> taskyard.v1.PendingReason
+	26, // 47: taskyard.v1.TaskStatus.requested_action:type_name -> taskyard.v1.RequestedAction
+	31, // 48: taskyard.v1.TaskStatus.lease_expire_time:type_name -> google.protobuf.Timestamp
+	31, // 49: taskyard.v1.TaskStatus.next_attempt_time:type_name -> google.protobuf.Timestamp
+	40, // 50: taskyard.v1.TaskStatus.progress:type_name -> taskyard.v1.Progress
+	27, // 51: taskyard.v1.TaskStatus.result:type_name -> taskyard.v1.TaskResult
+	41, // 52: taskyard.v1.TaskStatus.error:type_name -> taskyard.v1.TaskError
+	32, // 53: taskyard.v1.TaskStatus.details:type_name -> google.protobuf.Struct
+	31, // 54: taskyard.v1.TaskStatus.ready_time:type_name -> google.protobuf.Timestamp
+	31, // 55: taskyard.v1.TaskStatus.schedule_time:type_name -> google.protobuf.Timestamp
+	31, // 56: taskyard.v1.TaskStatus.start_time:type_name -> google.protobuf.Timestamp
+	31, // 57: taskyard.v1.TaskStatus.end_time:type_name -> google.protobuf.Timestamp
+	7,  // 58: taskyard.v1.RequestedAction.action:type_name -> taskyard.v1.TaskAction
+	31, // 59: taskyard.v1.RequestedAction.request_time:type_name -> google.protobuf.Timestamp
+	31, // 60: taskyard.v1.RequestedAction.deadline:type_name -> google.protobuf.Timestamp
+	33, // 61: taskyard.v1.RequestedAction.actor:type_name -> taskyard.v1.Actor
+	34, // 62: taskyard.v1.TaskResult.output:type_name -> taskyard.v1.Payload
+	32, // 63: taskyard.v1.TaskResult.metrics:type_name -> google.protobuf.Struct
+	8,  // 64: taskyard.v1.TaskRun.state:type_name -> taskyard.v1.RunState
+	31, // 65: taskyard.v1.TaskRun.schedule_time:type_name -> google.protobuf.Timestamp
+	31, // 66: taskyard.v1.TaskRun.start_time:type_name -> google.protobuf.Timestamp
+	31, // 67: taskyard.v1.TaskRun.end_time:type_name -> google.protobuf.Timestamp
+	41, // 68: taskyard.v1.TaskRun.error:type_name -> taskyard.v1.TaskError
+	40, // 69: taskyard.v1.TaskRun.progress:type_name -> taskyard.v1.Progress
+	70, // [70:70] is the sub-list for method output_type
+	70, // [70:70] is the sub-list for method input_type
+	70, // [70:70] is the sub-list for extension type_name
+	70, // [70:70] is the sub-list for extension extendee
+	0,  // [0:70] is the sub-list for field type_name
 }
 
 func init() { file_taskyard_v1_task_proto_init() }
@@ -2834,7 +2989,7 @@ func file_taskyard_v1_task_proto_init() {
 	}
 	file_taskyard_v1_common_proto_init()
 	file_taskyard_v1_task_proto_msgTypes[2].OneofWrappers = []any{}
-	file_taskyard_v1_task_proto_msgTypes[4].OneofWrappers = []any{
+	file_taskyard_v1_task_proto_msgTypes[5].OneofWrappers = []any{
 		(*Execution_Command)(nil),
 		(*Execution_Script)(nil),
 		(*Execution_Container)(nil),
@@ -2842,19 +2997,19 @@ func file_taskyard_v1_task_proto_init() {
 		(*Execution_Function)(nil),
 		(*Execution_External)(nil),
 	}
-	file_taskyard_v1_task_proto_msgTypes[8].OneofWrappers = []any{
+	file_taskyard_v1_task_proto_msgTypes[9].OneofWrappers = []any{
 		(*WasmExecution_Inline)(nil),
 		(*WasmExecution_Path)(nil),
 	}
-	file_taskyard_v1_task_proto_msgTypes[15].OneofWrappers = []any{}
-	file_taskyard_v1_task_proto_msgTypes[18].OneofWrappers = []any{}
+	file_taskyard_v1_task_proto_msgTypes[16].OneofWrappers = []any{}
+	file_taskyard_v1_task_proto_msgTypes[19].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taskyard_v1_task_proto_rawDesc), len(file_taskyard_v1_task_proto_rawDesc)),
-			NumEnums:      8,
-			NumMessages:   21,
+			NumEnums:      9,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1960,7 +1960,10 @@ type RetryTaskRequest struct {
 	// Precondition; 0 = none.
 	ResourceVersion int64 `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	// See IDEMPOTENCY.
-	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Also revive the tasks that ended by DEPENDENCY_FAILED because of this one, and those that
+	// ended because of them; page by page, soon after the call.
+	Cascade       bool `protobuf:"varint,5,opt,name=cascade,proto3" json:"cascade,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2021,6 +2024,13 @@ func (x *RetryTaskRequest) GetRequestId() string {
 		return x.RequestId
 	}
 	return ""
+}
+
+func (x *RetryTaskRequest) GetCascade() bool {
+	if x != nil {
+		return x.Cascade
+	}
+	return false
 }
 
 // Response of RetryTask.
@@ -4310,13 +4320,14 @@ const file_taskyard_v1_task_service_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x10resource_version\x18\x02 \x01(\x03R\x0fresourceVersion\";\n" +
 	"\x12ResumeTaskResponse\x12%\n" +
-	"\x04task\x18\x01 \x01(\v2\x11.taskyard.v1.TaskR\x04task\"\xa1\x01\n" +
+	"\x04task\x18\x01 \x01(\v2\x11.taskyard.v1.TaskR\x04task\"\xbb\x01\n" +
 	"\x10RetryTaskRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12/\n" +
 	"\x13discard_checkpoints\x18\x02 \x01(\bR\x12discardCheckpoints\x12)\n" +
 	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x04 \x01(\tR\trequestId\":\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\x12\x18\n" +
+	"\acascade\x18\x05 \x01(\bR\acascade\":\n" +
 	"\x11RetryTaskResponse\x12%\n" +
 	"\x04task\x18\x01 \x01(\v2\x11.taskyard.v1.TaskR\x04task\"\xad\x03\n" +
 	"\x17ReportTaskStatusRequest\x12\x12\n" +

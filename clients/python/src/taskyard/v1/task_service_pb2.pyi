@@ -1010,6 +1010,7 @@ class RetryTaskRequest(_message.Message):
     DISCARD_CHECKPOINTS_FIELD_NUMBER: _builtins.int
     RESOURCE_VERSION_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    CASCADE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """tenants/{tenant}/tasks/{task}"""
     discard_checkpoints: _builtins.bool
@@ -1018,6 +1019,10 @@ class RetryTaskRequest(_message.Message):
     """Precondition; 0 = none."""
     request_id: _builtins.str
     """See IDEMPOTENCY."""
+    cascade: _builtins.bool
+    """Also revive the tasks that ended by DEPENDENCY_FAILED because of this one, and those that
+    ended because of them; page by page, soon after the call.
+    """
     def __init__(
         self,
         *,
@@ -1025,10 +1030,11 @@ class RetryTaskRequest(_message.Message):
         discard_checkpoints: _builtins.bool = ...,
         resource_version: _builtins.int = ...,
         request_id: _builtins.str = ...,
+        cascade: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["discard_checkpoints", b"discard_checkpoints", "name", b"name", "request_id", b"request_id", "resource_version", b"resource_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cascade", b"cascade", "discard_checkpoints", b"discard_checkpoints", "name", b"name", "request_id", b"request_id", "resource_version", b"resource_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

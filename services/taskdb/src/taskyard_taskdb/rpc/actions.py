@@ -79,6 +79,7 @@ class ActionHandler:
             actor=access.caller(),
             request_id=request.request_id or None,
             discard_checkpoints=request.discard_checkpoints,
+            cascade=request.cascade,
         )
         repeatable = repeatable_request(request, request.request_id, key)
         await self._actions.one(Ask(key, event, request.resource_version), Method.RETRY_TASK, repeatable)

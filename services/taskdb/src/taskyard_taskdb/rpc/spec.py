@@ -20,6 +20,7 @@ from taskyard_taskdb.domain.egress import Egress
 from taskyard_taskdb.domain.policy import DEFAULT_POLICY, TaskPolicy
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import Admission, Jitter, Kind, Overlap, Restart, RunnerLostPolicy
+from taskyard_taskdb.rpc.dependencies import take_after
 from taskyard_taskdb.rpc.ids import Uuid7, uuid_text
 from taskyard_taskdb.rpc.placement import PlacedClass, PlacementClasses
 from taskyard_taskdb.rpc.type_rules import DEFAULT_PRIORITY, TypeRules
@@ -135,10 +136,13 @@ class SpecReader:
         if rules is not None:
             rules.check_enabled()
         payload = _take_payload(request.task.spec)
+        after, dependencies = take_after(request.task.spec, tenant.tenant_id)
         execution = _take_arguments(request.task.spec) if rules is None else b""
         template = self._template(request.task.spec, rules, without_execution=bool(execution))
         self._validate_rest(request)
         metadata = request.task.metadata
+        if after and template.kind is Kind.EXTERNAL:
+            raise FieldInvalid.of("task.spec.after", "must be empty: the owner of an external task starts it")
         uid = self._ids.draw()
         return NewTask(
             tenant.tenant_id,
@@ -156,7 +160,7 @@ class SpecReader:
             actor.type,
             actor.id,
             traceparent,
-            template.encoded + payload + execution,
+            template.encoded + payload + execution + dependencies,
             template.callback,
             metadata.annotations.SerializeToString() if metadata.HasField("annotations") else None,
             json.dumps(dict(metadata.labels), ensure_ascii=False) if metadata.labels else None,
@@ -168,6 +172,7 @@ class SpecReader:
             request.request_id,
             body_hash,
             tenant.limited,
+            after=after,
         )
 
     def _template(

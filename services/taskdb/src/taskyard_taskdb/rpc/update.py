@@ -27,7 +27,7 @@ from taskyard_taskdb.storage.read import tasks
 from taskyard_taskdb.storage.read.tasks import Key, TaskRecord
 
 _METADATA = ("labels", "annotations")
-_FIXED_SPEC = frozenset({"task_type", "slot", "entity"})
+_FIXED_SPEC = frozenset({"task_type", "slot", "entity", "after"})
 
 
 class _Checked(NamedTuple):
