@@ -19,7 +19,7 @@ from taskyard_runner.functions import context, verdict
 from taskyard_runner.functions.app import App, Function
 from taskyard_runner.functions.context import AsyncContext, BaseContext, Context, encode, write_file
 from taskyard_runner.functions.errors import Cancelled
-from taskyard_runner.functions.work import Work
+from taskyard_runner.functions.work import JSON, Work
 
 _TASK = "tenants/test/tasks/test"
 
@@ -105,6 +105,7 @@ def run(
     checkpoint: Any = None,
     config: Any = None,
     env: Mapping[str, str] | None = None,
+    inputs: Mapping[str, Any] | None = None,
     stop: str = "",
 ) -> TestRun:
     """Call a function to its end. With `stop` (such as "cancel") it is asked to stop before it begins.
@@ -112,7 +113,17 @@ def run(
     Raises KeyError if the app has no such function. Not inside a running event loop: there, await `arun`.
     """
     return asyncio.run(
-        arun(app, name, payload, attempt=attempt, checkpoint=checkpoint, config=config, env=env, stop=stop)
+        arun(
+            app,
+            name,
+            payload,
+            attempt=attempt,
+            checkpoint=checkpoint,
+            config=config,
+            env=env,
+            inputs=inputs,
+            stop=stop,
+        )
     )
 
 
@@ -125,6 +136,7 @@ async def arun(
     checkpoint: Any = None,
     config: Any = None,
     env: Mapping[str, str] | None = None,
+    inputs: Mapping[str, Any] | None = None,
     stop: str = "",
 ) -> TestRun:
     """As run, inside a running event loop."""
@@ -136,6 +148,8 @@ async def arun(
         extra: dict[str, Any] = {"env": dict(env or {})}
         if config is not None:
             extra["config"] = json.dumps(config)
+        if inputs:
+            extra["inputs"] = {alias: [json.dumps(value), JSON] for alias, value in inputs.items()}
         if checkpoint is not None:
             content, extra["restored_type"] = encode(checkpoint)
             extra["restored"] = file.name

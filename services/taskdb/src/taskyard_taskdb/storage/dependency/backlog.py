@@ -143,6 +143,8 @@ async def _retry(tx: Tx, progress: Progress, keys: list[Key], needed: dict[Key, 
 
 def rejudge(needed: Sequence[Edge], phases: Mapping[Key, Phase]) -> Judged | None:
     """What a task waits for by the present phases of its prerequisites; None if one is gone."""
+    if not needed:
+        return None
     tenant_id, task_id = needed[0].tenant_id, needed[0].task_id
     if any((tenant_id, edge.prerequisite_id) not in phases for edge in needed):
         return None
