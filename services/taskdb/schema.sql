@@ -3,6 +3,20 @@
 
 CREATE SEQUENCE changes_id CACHE 1;
 
+-- Tasks that wait for prerequisites: how many, and the first that ended otherwise than required.
+CREATE TABLE blocked_tasks (
+    open_count INTEGER NOT NULL CONSTRAINT open_count_not_negative CHECK (open_count >= 0),
+    failed_phase SMALLINT,
+    tenant_id TEXT COLLATE "C" NOT NULL,
+    task_id TEXT COLLATE "C" NOT NULL,
+    failed_task_id TEXT COLLATE "C",
+    PRIMARY KEY (tenant_id, task_id),
+    CONSTRAINT failed_prerequisite_is_whole CHECK ((failed_task_id IS NULL) = (failed_phase IS NULL))
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+-- Tasks that wait no longer and that another transaction had locked at that moment.
+CREATE INDEX blocked_tasks_settled ON blocked_tasks (tenant_id, task_id) WHERE open_count = 0 OR failed_task_id IS NOT
+    NULL;
+
 -- One log for watches and audit. A column without a value is null, which costs a bit; readers use the view change_log.
 CREATE TABLE changes (
     id BIGINT DEFAULT nextval('changes_id') NOT NULL,
@@ -62,6 +76,35 @@ CREATE TABLE coordinator_state (
     updated_at TIMESTAMP WITH TIME ZONE DEFAULT now() NOT NULL,
     PRIMARY KEY (key)
 );
+
+-- spec.after of tasks, from the prerequisite to the task that names it; removed with the latter.
+CREATE TABLE dependencies (
+    condition SMALLINT NOT NULL CHECK (condition BETWEEN 1 AND 3),
+    position SMALLINT NOT NULL,
+    -- The prerequisite has not ended, or its end is not processed yet.
+    open BOOLEAN NOT NULL,
+    tenant_id TEXT COLLATE "C" NOT NULL,
+    prerequisite_id TEXT COLLATE "C" NOT NULL,
+    task_id TEXT COLLATE "C" NOT NULL,
+    alias TEXT COLLATE "C",
+    PRIMARY KEY (tenant_id, prerequisite_id, task_id)
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX dependencies_of_task ON dependencies (tenant_id, task_id, position);
+-- The dependents that an outcome concerns; a page is found without those that are done.
+CREATE INDEX dependencies_open ON dependencies (tenant_id, prerequisite_id, task_id) WHERE open;
+
+-- Prerequisites whose dependents are left to the sweep: 1 it has ended, 2 it was retried with cascade.
+CREATE TABLE dependency_backlog (
+    create_time TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL,
+    kind SMALLINT NOT NULL CHECK (kind IN (1, 2)),
+    -- How it ended; 0 for kind 2.
+    phase SMALLINT NOT NULL,
+    -- Of kind 2: the last dependent that was considered.
+    after_id TEXT COLLATE "C" DEFAULT '' NOT NULL,
+    tenant_id TEXT COLLATE "C" NOT NULL,
+    task_id TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (tenant_id, task_id, kind)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 
 -- Facts about this database: the epoch of the change log, the restore epoch.
 CREATE TABLE facts (
@@ -451,6 +494,10 @@ CREATE TABLE tasks (
     held_time TIMESTAMP WITH TIME ZONE GENERATED ALWAYS AS (CASE WHEN end_time IS NULL AND NOT (phase = 1 AND pending_reason = 1 AND ready_time IS NOT NULL AND ready_time = create_time) THEN create_time END) STORED,
     -- How a task ended that did not succeed.
     failed_phase SMALLINT GENERATED ALWAYS AS (CASE WHEN phase > 10 THEN phase END) STORED,
+    -- Of a task with spec.after: whether it waits for one of them. Null without.
+    blocked BOOLEAN,
+    -- Some task names it in spec.after: its outcome is never plain. Null if none ever did.
+    has_dependents BOOLEAN,
     CONSTRAINT ended_task_has_end_time CHECK ((phase >= 10) = (end_time IS NOT NULL)),
     CONSTRAINT failed_task_has_error CHECK (phase NOT IN (11, 12, 14) OR error IS NOT NULL),
     CONSTRAINT retries_within_maximum CHECK (retry_count <= max_retries),
@@ -533,6 +580,8 @@ CREATE TABLE tasks_archive (
     live_slot TEXT COLLATE "C",
     held_time TIMESTAMP WITH TIME ZONE,
     failed_phase SMALLINT,
+    blocked BOOLEAN,
+    has_dependents BOOLEAN,
     PRIMARY KEY (tenant_id, task_id, end_time)
 ) PARTITION BY RANGE (end_time);
 CREATE TABLE tasks_archive_default PARTITION OF tasks_archive DEFAULT;

@@ -119,6 +119,7 @@ def draw_task(rng: Random, task_id: str = "t1", start: datetime = EPOCH) -> Task
         pinned_runner=rng.choice(("", "", "r1")),
         slot=None if external or rng.random() < 0.6 else "lane",
         policy=draw_policy(rng, start),
+        blocked=None if external or rng.random() < 0.85 else True,
     )
 
 
@@ -203,6 +204,8 @@ def likely(task: TaskState) -> tuple[Draw, ...]:
         return ASKED_LATE if task.phase is Phase.REDISTRIBUTING else ASKED
     if task.phase is Phase.RUNNING and task.exclusive and task.policy.attempt_timeout is not None:
         return (*LIKELY[task.phase], *(_returned,) * 8, *(_deadline,) * 8)
+    if task.phase is Phase.PAUSED and task.blocked:
+        return (*LIKELY[task.phase], *(_unblocked,) * 8, _dependency_failed)
     return WAITING[task.pending_reason] if task.phase is Phase.PENDING else LIKELY[task.phase]
 
 
@@ -330,6 +333,14 @@ def _promoted(life: Life, rng: Random) -> Event:
     return events.Promoted()
 
 
+def _unblocked(life: Life, rng: Random) -> Event:
+    return events.Unblocked()
+
+
+def _dependency_failed(life: Life, rng: Random) -> Event:
+    return events.DependencyFailed(prerequisite="t0", phase=rng.choice((Phase.FAILED, Phase.CANCELLED)))
+
+
 def _cancel(life: Life, rng: Random) -> Event:
     if rng.random() < 0.2:
         return events.Replaced(actor=USER, by_task_id="t2")
@@ -347,7 +358,10 @@ def _resume(life: Life, rng: Random) -> Event:
 
 
 def _retry(life: Life, rng: Random) -> Event:
-    return events.RetryRequested(actor=USER, discard_checkpoints=rng.random() < 0.3, request_id="retry-1")
+    blocked = None if life.task.blocked is None else rng.random() < 0.5
+    return events.RetryRequested(
+        actor=USER, discard_checkpoints=rng.random() < 0.3, request_id="retry-1", blocked=blocked
+    )
 
 
 def _edit(life: Life, rng: Random) -> Event:
@@ -387,7 +401,10 @@ WAITING: dict[PendingReason, tuple[Draw, ...]] = {
         _due,
         _queue_timeout,
     ),
-}
+    PendingReason.BLOCKED: (
+        *(_unblocked,) * 3, *(_dependency_failed,) * 2, *(_pause,) * 3, _cancel, _edit, _total_timeout, _due,
+    ),
+}  # fmt: skip
 LIKELY: dict[Phase, tuple[Draw, ...]] = {
     Phase.SCHEDULED: (
         *(_started,) * 12, _succeeded, _failed, _timed_out, _cancelled, _released, _returned, _expired, _lost,
@@ -421,6 +438,7 @@ EVERYTHING: tuple[Draw, ...] = (
     _claim, _started, _progress, _checkpoint, _succeeded, _failed, _timed_out, _cancelled, _released,
     _returned, _expired, _lost, _action_deadline, _deadline, _queue_timeout, _total_timeout, _report_timeout,
     _due, _promoted, _cancel, _pause, _resume, _retry, _edit, _delete, _external,
+    _unblocked, _dependency_failed,
 )  # fmt: skip
 
 

@@ -326,7 +326,10 @@ type Assignment struct {
 	// For information.
 	Labels map[string]string `protobuf:"bytes,9,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// W3C traceparent of the submission.
-	Traceparent   string `protobuf:"bytes,10,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	Traceparent string `protobuf:"bytes,10,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	// Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+	// together at most 1 MiB.
+	Inputs        []*TaskInput `protobuf:"bytes,11,rep,name=inputs,proto3" json:"inputs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -431,6 +434,95 @@ func (x *Assignment) GetTraceparent() string {
 	return ""
 }
 
+func (x *Assignment) GetInputs() []*TaskInput {
+	if x != nil {
+		return x.Inputs
+	}
+	return nil
+}
+
+// The result of a prerequisite.
+type TaskInput struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Dependency.alias.
+	Alias string `protobuf:"bytes,1,opt,name=alias,proto3" json:"alias,omitempty"`
+	// tenants/{tenant}/tasks/{task}
+	Task string `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
+	// How it ended.
+	Phase TaskPhase `protobuf:"varint,3,opt,name=phase,proto3,enum=taskyard.v1.TaskPhase" json:"phase,omitempty"`
+	// Its status.result; unset if it has none, or if it is omitted.
+	Result *TaskResult `protobuf:"bytes,4,opt,name=result,proto3" json:"result,omitempty"`
+	// The result would exceed the bound of Assignment.inputs; GetTask returns it.
+	Omitted       bool `protobuf:"varint,5,opt,name=omitted,proto3" json:"omitted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskInput) Reset() {
+	*x = TaskInput{}
+	mi := &file_taskyard_v1_lease_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskInput) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskInput) ProtoMessage() {}
+
+func (x *TaskInput) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_lease_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskInput.ProtoReflect.Descriptor instead.
+func (*TaskInput) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_lease_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *TaskInput) GetAlias() string {
+	if x != nil {
+		return x.Alias
+	}
+	return ""
+}
+
+func (x *TaskInput) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *TaskInput) GetPhase() TaskPhase {
+	if x != nil {
+		return x.Phase
+	}
+	return TaskPhase_TASK_PHASE_UNSPECIFIED
+}
+
+func (x *TaskInput) GetResult() *TaskResult {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+func (x *TaskInput) GetOmitted() bool {
+	if x != nil {
+		return x.Omitted
+	}
+	return false
+}
+
 // A report of the lease holder about a run.
 type RunReport struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -464,7 +556,7 @@ type RunReport struct {
 
 func (x *RunReport) Reset() {
 	*x = RunReport{}
-	mi := &file_taskyard_v1_lease_proto_msgTypes[3]
+	mi := &file_taskyard_v1_lease_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -476,7 +568,7 @@ func (x *RunReport) String() string {
 func (*RunReport) ProtoMessage() {}
 
 func (x *RunReport) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_proto_msgTypes[3]
+	mi := &file_taskyard_v1_lease_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -489,7 +581,7 @@ func (x *RunReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunReport.ProtoReflect.Descriptor instead.
 func (*RunReport) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_proto_rawDescGZIP(), []int{3}
+	return file_taskyard_v1_lease_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *RunReport) GetLease() *LeaseRef {
@@ -663,7 +755,7 @@ type RunStarted struct {
 
 func (x *RunStarted) Reset() {
 	*x = RunStarted{}
-	mi := &file_taskyard_v1_lease_proto_msgTypes[4]
+	mi := &file_taskyard_v1_lease_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -675,7 +767,7 @@ func (x *RunStarted) String() string {
 func (*RunStarted) ProtoMessage() {}
 
 func (x *RunStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_proto_msgTypes[4]
+	mi := &file_taskyard_v1_lease_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -688,7 +780,7 @@ func (x *RunStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunStarted.ProtoReflect.Descriptor instead.
 func (*RunStarted) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_proto_rawDescGZIP(), []int{4}
+	return file_taskyard_v1_lease_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RunStarted) GetCheckpointSequence() int64 {
@@ -718,7 +810,7 @@ type RunSucceeded struct {
 
 func (x *RunSucceeded) Reset() {
 	*x = RunSucceeded{}
-	mi := &file_taskyard_v1_lease_proto_msgTypes[5]
+	mi := &file_taskyard_v1_lease_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -730,7 +822,7 @@ func (x *RunSucceeded) String() string {
 func (*RunSucceeded) ProtoMessage() {}
 
 func (x *RunSucceeded) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_proto_msgTypes[5]
+	mi := &file_taskyard_v1_lease_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -743,7 +835,7 @@ func (x *RunSucceeded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunSucceeded.ProtoReflect.Descriptor instead.
 func (*RunSucceeded) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_proto_rawDescGZIP(), []int{5}
+	return file_taskyard_v1_lease_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RunSucceeded) GetResult() *TaskResult {
@@ -775,7 +867,7 @@ type RunFailed struct {
 
 func (x *RunFailed) Reset() {
 	*x = RunFailed{}
-	mi := &file_taskyard_v1_lease_proto_msgTypes[6]
+	mi := &file_taskyard_v1_lease_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -787,7 +879,7 @@ func (x *RunFailed) String() string {
 func (*RunFailed) ProtoMessage() {}
 
 func (x *RunFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_proto_msgTypes[6]
+	mi := &file_taskyard_v1_lease_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -800,7 +892,7 @@ func (x *RunFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunFailed.ProtoReflect.Descriptor instead.
 func (*RunFailed) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_proto_rawDescGZIP(), []int{6}
+	return file_taskyard_v1_lease_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RunFailed) GetError() *TaskError {
@@ -837,7 +929,7 @@ type RunTimedOut struct {
 
 func (x *RunTimedOut) Reset() {
 	*x = RunTimedOut{}
-	mi := &file_taskyard_v1_lease_proto_msgTypes[7]
+	mi := &file_taskyard_v1_lease_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -849,7 +941,7 @@ func (x *RunTimedOut) String() string {
 func (*RunTimedOut) ProtoMessage() {}
 
 func (x *RunTimedOut) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_proto_msgTypes[7]
+	mi := &file_taskyard_v1_lease_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -862,7 +954,7 @@ func (x *RunTimedOut) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunTimedOut.ProtoReflect.Descriptor instead.
 func (*RunTimedOut) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_proto_rawDescGZIP(), []int{7}
+	return file_taskyard_v1_lease_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RunTimedOut) GetCode() string {
@@ -890,7 +982,7 @@ type RunCancelled struct {
 
 func (x *RunCancelled) Reset() {
 	*x = RunCancelled{}
-	mi := &file_taskyard_v1_lease_proto_msgTypes[8]
+	mi := &file_taskyard_v1_lease_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -902,7 +994,7 @@ func (x *RunCancelled) String() string {
 func (*RunCancelled) ProtoMessage() {}
 
 func (x *RunCancelled) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_proto_msgTypes[8]
+	mi := &file_taskyard_v1_lease_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -915,7 +1007,7 @@ func (x *RunCancelled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunCancelled.ProtoReflect.Descriptor instead.
 func (*RunCancelled) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_proto_rawDescGZIP(), []int{8}
+	return file_taskyard_v1_lease_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RunCancelled) GetExitCode() int32 {
@@ -938,7 +1030,7 @@ type RunReleased struct {
 
 func (x *RunReleased) Reset() {
 	*x = RunReleased{}
-	mi := &file_taskyard_v1_lease_proto_msgTypes[9]
+	mi := &file_taskyard_v1_lease_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -950,7 +1042,7 @@ func (x *RunReleased) String() string {
 func (*RunReleased) ProtoMessage() {}
 
 func (x *RunReleased) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_proto_msgTypes[9]
+	mi := &file_taskyard_v1_lease_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -963,7 +1055,7 @@ func (x *RunReleased) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunReleased.ProtoReflect.Descriptor instead.
 func (*RunReleased) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_proto_rawDescGZIP(), []int{9}
+	return file_taskyard_v1_lease_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RunReleased) GetReason() ReleaseReason {
@@ -995,7 +1087,7 @@ type ReportResult struct {
 
 func (x *ReportResult) Reset() {
 	*x = ReportResult{}
-	mi := &file_taskyard_v1_lease_proto_msgTypes[10]
+	mi := &file_taskyard_v1_lease_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1007,7 +1099,7 @@ func (x *ReportResult) String() string {
 func (*ReportResult) ProtoMessage() {}
 
 func (x *ReportResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_proto_msgTypes[10]
+	mi := &file_taskyard_v1_lease_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1020,7 +1112,7 @@ func (x *ReportResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResult.ProtoReflect.Descriptor instead.
 func (*ReportResult) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_proto_rawDescGZIP(), []int{10}
+	return file_taskyard_v1_lease_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ReportResult) GetPhase() TaskPhase {
@@ -1059,7 +1151,7 @@ type LogBatch struct {
 
 func (x *LogBatch) Reset() {
 	*x = LogBatch{}
-	mi := &file_taskyard_v1_lease_proto_msgTypes[11]
+	mi := &file_taskyard_v1_lease_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1071,7 +1163,7 @@ func (x *LogBatch) String() string {
 func (*LogBatch) ProtoMessage() {}
 
 func (x *LogBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_proto_msgTypes[11]
+	mi := &file_taskyard_v1_lease_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1084,7 +1176,7 @@ func (x *LogBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogBatch.ProtoReflect.Descriptor instead.
 func (*LogBatch) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_proto_rawDescGZIP(), []int{11}
+	return file_taskyard_v1_lease_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *LogBatch) GetLease() *LeaseRef {
@@ -1123,7 +1215,7 @@ type ChildTask struct {
 
 func (x *ChildTask) Reset() {
 	*x = ChildTask{}
-	mi := &file_taskyard_v1_lease_proto_msgTypes[12]
+	mi := &file_taskyard_v1_lease_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1135,7 +1227,7 @@ func (x *ChildTask) String() string {
 func (*ChildTask) ProtoMessage() {}
 
 func (x *ChildTask) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_proto_msgTypes[12]
+	mi := &file_taskyard_v1_lease_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1148,7 +1240,7 @@ func (x *ChildTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChildTask.ProtoReflect.Descriptor instead.
 func (*ChildTask) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_proto_rawDescGZIP(), []int{12}
+	return file_taskyard_v1_lease_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ChildTask) GetTask() *Task {
@@ -1180,7 +1272,7 @@ const file_taskyard_v1_lease_proto_rawDesc = "" +
 	"\x05lease\x18\x01 \x01(\v2\x15.taskyard.v1.LeaseRefR\x05lease\x120\n" +
 	"\x06action\x18\x02 \x01(\x0e2\x18.taskyard.v1.LeaseActionR\x06action\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12<\n" +
-	"\fgrace_period\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\vgracePeriod\"\x9a\x04\n" +
+	"\fgrace_period\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\vgracePeriod\"\xca\x04\n" +
 	"\n" +
 	"Assignment\x12+\n" +
 	"\x05lease\x18\x01 \x01(\v2\x15.taskyard.v1.LeaseRefR\x05lease\x126\n" +
@@ -1195,10 +1287,17 @@ const file_taskyard_v1_lease_proto_rawDesc = "" +
 	"checkpoint\x12;\n" +
 	"\x06labels\x18\t \x03(\v2#.taskyard.v1.Assignment.LabelsEntryR\x06labels\x12 \n" +
 	"\vtraceparent\x18\n" +
-	" \x01(\tR\vtraceparent\x1a9\n" +
+	" \x01(\tR\vtraceparent\x12.\n" +
+	"\x06inputs\x18\v \x03(\v2\x16.taskyard.v1.TaskInputR\x06inputs\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xf3\x04\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xae\x01\n" +
+	"\tTaskInput\x12\x14\n" +
+	"\x05alias\x18\x01 \x01(\tR\x05alias\x12\x12\n" +
+	"\x04task\x18\x02 \x01(\tR\x04task\x12,\n" +
+	"\x05phase\x18\x03 \x01(\x0e2\x16.taskyard.v1.TaskPhaseR\x05phase\x12/\n" +
+	"\x06result\x18\x04 \x01(\v2\x17.taskyard.v1.TaskResultR\x06result\x12\x18\n" +
+	"\aomitted\x18\x05 \x01(\bR\aomitted\"\xf3\x04\n" +
 	"\tRunReport\x12+\n" +
 	"\x05lease\x18\x01 \x01(\v2\x15.taskyard.v1.LeaseRefR\x05lease\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x03R\x03seq\x12.\n" +
@@ -1281,73 +1380,77 @@ func file_taskyard_v1_lease_proto_rawDescGZIP() []byte {
 }
 
 var file_taskyard_v1_lease_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_taskyard_v1_lease_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_taskyard_v1_lease_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_taskyard_v1_lease_proto_goTypes = []any{
 	(LeaseAction)(0),              // 0: taskyard.v1.LeaseAction
 	(ReleaseReason)(0),            // 1: taskyard.v1.ReleaseReason
 	(*LeaseRef)(nil),              // 2: taskyard.v1.LeaseRef
 	(*LeaseVerdict)(nil),          // 3: taskyard.v1.LeaseVerdict
 	(*Assignment)(nil),            // 4: taskyard.v1.Assignment
-	(*RunReport)(nil),             // 5: taskyard.v1.RunReport
-	(*RunStarted)(nil),            // 6: taskyard.v1.RunStarted
-	(*RunSucceeded)(nil),          // 7: taskyard.v1.RunSucceeded
-	(*RunFailed)(nil),             // 8: taskyard.v1.RunFailed
-	(*RunTimedOut)(nil),           // 9: taskyard.v1.RunTimedOut
-	(*RunCancelled)(nil),          // 10: taskyard.v1.RunCancelled
-	(*RunReleased)(nil),           // 11: taskyard.v1.RunReleased
-	(*ReportResult)(nil),          // 12: taskyard.v1.ReportResult
-	(*LogBatch)(nil),              // 13: taskyard.v1.LogBatch
-	(*ChildTask)(nil),             // 14: taskyard.v1.ChildTask
-	nil,                           // 15: taskyard.v1.Assignment.LabelsEntry
-	(*durationpb.Duration)(nil),   // 16: google.protobuf.Duration
-	(*TaskSpec)(nil),              // 17: taskyard.v1.TaskSpec
-	(*Payload)(nil),               // 18: taskyard.v1.Payload
-	(*Checkpoint)(nil),            // 19: taskyard.v1.Checkpoint
-	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),       // 21: google.protobuf.Struct
-	(*Progress)(nil),              // 22: taskyard.v1.Progress
-	(*TaskResult)(nil),            // 23: taskyard.v1.TaskResult
-	(*TaskError)(nil),             // 24: taskyard.v1.TaskError
-	(TaskPhase)(0),                // 25: taskyard.v1.TaskPhase
-	(*status.Status)(nil),         // 26: google.rpc.Status
-	(*LogEntry)(nil),              // 27: taskyard.v1.LogEntry
-	(*Task)(nil),                  // 28: taskyard.v1.Task
+	(*TaskInput)(nil),             // 5: taskyard.v1.TaskInput
+	(*RunReport)(nil),             // 6: taskyard.v1.RunReport
+	(*RunStarted)(nil),            // 7: taskyard.v1.RunStarted
+	(*RunSucceeded)(nil),          // 8: taskyard.v1.RunSucceeded
+	(*RunFailed)(nil),             // 9: taskyard.v1.RunFailed
+	(*RunTimedOut)(nil),           // 10: taskyard.v1.RunTimedOut
+	(*RunCancelled)(nil),          // 11: taskyard.v1.RunCancelled
+	(*RunReleased)(nil),           // 12: taskyard.v1.RunReleased
+	(*ReportResult)(nil),          // 13: taskyard.v1.ReportResult
+	(*LogBatch)(nil),              // 14: taskyard.v1.LogBatch
+	(*ChildTask)(nil),             // 15: taskyard.v1.ChildTask
+	nil,                           // 16: taskyard.v1.Assignment.LabelsEntry
+	(*durationpb.Duration)(nil),   // 17: google.protobuf.Duration
+	(*TaskSpec)(nil),              // 18: taskyard.v1.TaskSpec
+	(*Payload)(nil),               // 19: taskyard.v1.Payload
+	(*Checkpoint)(nil),            // 20: taskyard.v1.Checkpoint
+	(TaskPhase)(0),                // 21: taskyard.v1.TaskPhase
+	(*TaskResult)(nil),            // 22: taskyard.v1.TaskResult
+	(*timestamppb.Timestamp)(nil), // 23: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),       // 24: google.protobuf.Struct
+	(*Progress)(nil),              // 25: taskyard.v1.Progress
+	(*TaskError)(nil),             // 26: taskyard.v1.TaskError
+	(*status.Status)(nil),         // 27: google.rpc.Status
+	(*LogEntry)(nil),              // 28: taskyard.v1.LogEntry
+	(*Task)(nil),                  // 29: taskyard.v1.Task
 }
 var file_taskyard_v1_lease_proto_depIdxs = []int32{
 	2,  // 0: taskyard.v1.LeaseVerdict.lease:type_name -> taskyard.v1.LeaseRef
 	0,  // 1: taskyard.v1.LeaseVerdict.action:type_name -> taskyard.v1.LeaseAction
-	16, // 2: taskyard.v1.LeaseVerdict.grace_period:type_name -> google.protobuf.Duration
+	17, // 2: taskyard.v1.LeaseVerdict.grace_period:type_name -> google.protobuf.Duration
 	2,  // 3: taskyard.v1.Assignment.lease:type_name -> taskyard.v1.LeaseRef
-	16, // 4: taskyard.v1.Assignment.lease_ttl:type_name -> google.protobuf.Duration
-	17, // 5: taskyard.v1.Assignment.spec:type_name -> taskyard.v1.TaskSpec
-	18, // 6: taskyard.v1.Assignment.config:type_name -> taskyard.v1.Payload
-	16, // 7: taskyard.v1.Assignment.total_timeout:type_name -> google.protobuf.Duration
-	19, // 8: taskyard.v1.Assignment.checkpoint:type_name -> taskyard.v1.Checkpoint
-	15, // 9: taskyard.v1.Assignment.labels:type_name -> taskyard.v1.Assignment.LabelsEntry
-	2,  // 10: taskyard.v1.RunReport.lease:type_name -> taskyard.v1.LeaseRef
-	20, // 11: taskyard.v1.RunReport.time:type_name -> google.protobuf.Timestamp
-	21, // 12: taskyard.v1.RunReport.details:type_name -> google.protobuf.Struct
-	6,  // 13: taskyard.v1.RunReport.started:type_name -> taskyard.v1.RunStarted
-	22, // 14: taskyard.v1.RunReport.progress:type_name -> taskyard.v1.Progress
-	7,  // 15: taskyard.v1.RunReport.succeeded:type_name -> taskyard.v1.RunSucceeded
-	8,  // 16: taskyard.v1.RunReport.failed:type_name -> taskyard.v1.RunFailed
-	9,  // 17: taskyard.v1.RunReport.timed_out:type_name -> taskyard.v1.RunTimedOut
-	10, // 18: taskyard.v1.RunReport.cancelled:type_name -> taskyard.v1.RunCancelled
-	11, // 19: taskyard.v1.RunReport.released:type_name -> taskyard.v1.RunReleased
-	23, // 20: taskyard.v1.RunSucceeded.result:type_name -> taskyard.v1.TaskResult
-	24, // 21: taskyard.v1.RunFailed.error:type_name -> taskyard.v1.TaskError
-	16, // 22: taskyard.v1.RunFailed.retry_after:type_name -> google.protobuf.Duration
-	1,  // 23: taskyard.v1.RunReleased.reason:type_name -> taskyard.v1.ReleaseReason
-	25, // 24: taskyard.v1.ReportResult.phase:type_name -> taskyard.v1.TaskPhase
-	26, // 25: taskyard.v1.ReportResult.error:type_name -> google.rpc.Status
-	2,  // 26: taskyard.v1.LogBatch.lease:type_name -> taskyard.v1.LeaseRef
-	27, // 27: taskyard.v1.LogBatch.entries:type_name -> taskyard.v1.LogEntry
-	28, // 28: taskyard.v1.ChildTask.task:type_name -> taskyard.v1.Task
-	29, // [29:29] is the sub-list for method output_type
-	29, // [29:29] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	17, // 4: taskyard.v1.Assignment.lease_ttl:type_name -> google.protobuf.Duration
+	18, // 5: taskyard.v1.Assignment.spec:type_name -> taskyard.v1.TaskSpec
+	19, // 6: taskyard.v1.Assignment.config:type_name -> taskyard.v1.Payload
+	17, // 7: taskyard.v1.Assignment.total_timeout:type_name -> google.protobuf.Duration
+	20, // 8: taskyard.v1.Assignment.checkpoint:type_name -> taskyard.v1.Checkpoint
+	16, // 9: taskyard.v1.Assignment.labels:type_name -> taskyard.v1.Assignment.LabelsEntry
+	5,  // 10: taskyard.v1.Assignment.inputs:type_name -> taskyard.v1.TaskInput
+	21, // 11: taskyard.v1.TaskInput.phase:type_name -> taskyard.v1.TaskPhase
+	22, // 12: taskyard.v1.TaskInput.result:type_name -> taskyard.v1.TaskResult
+	2,  // 13: taskyard.v1.RunReport.lease:type_name -> taskyard.v1.LeaseRef
+	23, // 14: taskyard.v1.RunReport.time:type_name -> google.protobuf.Timestamp
+	24, // 15: taskyard.v1.RunReport.details:type_name -> google.protobuf.Struct
+	7,  // 16: taskyard.v1.RunReport.started:type_name -> taskyard.v1.RunStarted
+	25, // 17: taskyard.v1.RunReport.progress:type_name -> taskyard.v1.Progress
+	8,  // 18: taskyard.v1.RunReport.succeeded:type_name -> taskyard.v1.RunSucceeded
+	9,  // 19: taskyard.v1.RunReport.failed:type_name -> taskyard.v1.RunFailed
+	10, // 20: taskyard.v1.RunReport.timed_out:type_name -> taskyard.v1.RunTimedOut
+	11, // 21: taskyard.v1.RunReport.cancelled:type_name -> taskyard.v1.RunCancelled
+	12, // 22: taskyard.v1.RunReport.released:type_name -> taskyard.v1.RunReleased
+	22, // 23: taskyard.v1.RunSucceeded.result:type_name -> taskyard.v1.TaskResult
+	26, // 24: taskyard.v1.RunFailed.error:type_name -> taskyard.v1.TaskError
+	17, // 25: taskyard.v1.RunFailed.retry_after:type_name -> google.protobuf.Duration
+	1,  // 26: taskyard.v1.RunReleased.reason:type_name -> taskyard.v1.ReleaseReason
+	21, // 27: taskyard.v1.ReportResult.phase:type_name -> taskyard.v1.TaskPhase
+	27, // 28: taskyard.v1.ReportResult.error:type_name -> google.rpc.Status
+	2,  // 29: taskyard.v1.LogBatch.lease:type_name -> taskyard.v1.LeaseRef
+	28, // 30: taskyard.v1.LogBatch.entries:type_name -> taskyard.v1.LogEntry
+	29, // 31: taskyard.v1.ChildTask.task:type_name -> taskyard.v1.Task
+	32, // [32:32] is the sub-list for method output_type
+	32, // [32:32] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_taskyard_v1_lease_proto_init() }
@@ -1359,7 +1462,7 @@ func file_taskyard_v1_lease_proto_init() {
 	file_taskyard_v1_common_proto_init()
 	file_taskyard_v1_log_proto_init()
 	file_taskyard_v1_task_proto_init()
-	file_taskyard_v1_lease_proto_msgTypes[3].OneofWrappers = []any{
+	file_taskyard_v1_lease_proto_msgTypes[4].OneofWrappers = []any{
 		(*RunReport_Started)(nil),
 		(*RunReport_Progress)(nil),
 		(*RunReport_Succeeded)(nil),
@@ -1368,17 +1471,17 @@ func file_taskyard_v1_lease_proto_init() {
 		(*RunReport_Cancelled)(nil),
 		(*RunReport_Released)(nil),
 	}
-	file_taskyard_v1_lease_proto_msgTypes[5].OneofWrappers = []any{}
 	file_taskyard_v1_lease_proto_msgTypes[6].OneofWrappers = []any{}
 	file_taskyard_v1_lease_proto_msgTypes[7].OneofWrappers = []any{}
 	file_taskyard_v1_lease_proto_msgTypes[8].OneofWrappers = []any{}
+	file_taskyard_v1_lease_proto_msgTypes[9].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taskyard_v1_lease_proto_rawDesc), len(file_taskyard_v1_lease_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   14,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

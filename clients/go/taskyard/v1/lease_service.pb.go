@@ -1799,9 +1799,13 @@ type ReadExplainFactsResponse struct {
 	// Runners that may serve the tenant and were not deleted, by id.
 	Runners []*RunnerFacts `protobuf:"bytes,10,rep,name=runners,proto3" json:"runners,omitempty"`
 	// tenants/{tenant}/tasks/{task}; empty for a spec.
-	TaskName      string `protobuf:"bytes,11,opt,name=task_name,json=taskName,proto3" json:"task_name,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	TaskName string `protobuf:"bytes,11,opt,name=task_name,json=taskName,proto3" json:"task_name,omitempty"`
+	// spec.after; of a task, those that it waits for, the first 10 by position.
+	Dependencies []*DependencyFacts `protobuf:"bytes,12,rep,name=dependencies,proto3" json:"dependencies,omitempty"`
+	// How many it waits for.
+	OpenDependencyCount int32 `protobuf:"varint,13,opt,name=open_dependency_count,json=openDependencyCount,proto3" json:"open_dependency_count,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *ReadExplainFactsResponse) Reset() {
@@ -1911,6 +1915,84 @@ func (x *ReadExplainFactsResponse) GetTaskName() string {
 	return ""
 }
 
+func (x *ReadExplainFactsResponse) GetDependencies() []*DependencyFacts {
+	if x != nil {
+		return x.Dependencies
+	}
+	return nil
+}
+
+func (x *ReadExplainFactsResponse) GetOpenDependencyCount() int32 {
+	if x != nil {
+		return x.OpenDependencyCount
+	}
+	return 0
+}
+
+// A prerequisite as ReadExplainFacts finds it.
+type DependencyFacts struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// tenants/{tenant}/tasks/{task}
+	Task string `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
+	// Unset if there is no such task.
+	Phase TaskPhase `protobuf:"varint,2,opt,name=phase,proto3,enum=taskyard.v1.TaskPhase" json:"phase,omitempty"`
+	// How it has to end.
+	When          DependencyCondition `protobuf:"varint,3,opt,name=when,proto3,enum=taskyard.v1.DependencyCondition" json:"when,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DependencyFacts) Reset() {
+	*x = DependencyFacts{}
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DependencyFacts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DependencyFacts) ProtoMessage() {}
+
+func (x *DependencyFacts) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DependencyFacts.ProtoReflect.Descriptor instead.
+func (*DependencyFacts) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *DependencyFacts) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *DependencyFacts) GetPhase() TaskPhase {
+	if x != nil {
+		return x.Phase
+	}
+	return TaskPhase_TASK_PHASE_UNSPECIFIED
+}
+
+func (x *DependencyFacts) GetWhen() DependencyCondition {
+	if x != nil {
+		return x.When
+	}
+	return DependencyCondition_DEPENDENCY_CONDITION_UNSPECIFIED
+}
+
 // A task as ReadExplainFacts finds it.
 type TaskFacts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1938,7 +2020,7 @@ type TaskFacts struct {
 
 func (x *TaskFacts) Reset() {
 	*x = TaskFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[28]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1950,7 +2032,7 @@ func (x *TaskFacts) String() string {
 func (*TaskFacts) ProtoMessage() {}
 
 func (x *TaskFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[28]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1963,7 +2045,7 @@ func (x *TaskFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskFacts.ProtoReflect.Descriptor instead.
 func (*TaskFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{28}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TaskFacts) GetPhase() TaskPhase {
@@ -2046,7 +2128,7 @@ type SlotFacts struct {
 
 func (x *SlotFacts) Reset() {
 	*x = SlotFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[29]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2058,7 +2140,7 @@ func (x *SlotFacts) String() string {
 func (*SlotFacts) ProtoMessage() {}
 
 func (x *SlotFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[29]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2071,7 +2153,7 @@ func (x *SlotFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotFacts.ProtoReflect.Descriptor instead.
 func (*SlotFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{29}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SlotFacts) GetSlot() string {
@@ -2127,7 +2209,7 @@ type TenantFacts struct {
 
 func (x *TenantFacts) Reset() {
 	*x = TenantFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[30]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2139,7 +2221,7 @@ func (x *TenantFacts) String() string {
 func (*TenantFacts) ProtoMessage() {}
 
 func (x *TenantFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[30]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2152,7 +2234,7 @@ func (x *TenantFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TenantFacts.ProtoReflect.Descriptor instead.
 func (*TenantFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{30}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *TenantFacts) GetShare() *TenantShare {
@@ -2226,7 +2308,7 @@ type TaskTypeFacts struct {
 
 func (x *TaskTypeFacts) Reset() {
 	*x = TaskTypeFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[31]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2238,7 +2320,7 @@ func (x *TaskTypeFacts) String() string {
 func (*TaskTypeFacts) ProtoMessage() {}
 
 func (x *TaskTypeFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[31]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2251,7 +2333,7 @@ func (x *TaskTypeFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskTypeFacts.ProtoReflect.Descriptor instead.
 func (*TaskTypeFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{31}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *TaskTypeFacts) GetName() string {
@@ -2292,7 +2374,7 @@ type QuarantineFacts struct {
 
 func (x *QuarantineFacts) Reset() {
 	*x = QuarantineFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[32]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2304,7 +2386,7 @@ func (x *QuarantineFacts) String() string {
 func (*QuarantineFacts) ProtoMessage() {}
 
 func (x *QuarantineFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[32]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2317,7 +2399,7 @@ func (x *QuarantineFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuarantineFacts.ProtoReflect.Descriptor instead.
 func (*QuarantineFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{32}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *QuarantineFacts) GetName() string {
@@ -2363,7 +2445,7 @@ type RunnerFacts struct {
 
 func (x *RunnerFacts) Reset() {
 	*x = RunnerFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[33]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2375,7 +2457,7 @@ func (x *RunnerFacts) String() string {
 func (*RunnerFacts) ProtoMessage() {}
 
 func (x *RunnerFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[33]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2388,7 +2470,7 @@ func (x *RunnerFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunnerFacts.ProtoReflect.Descriptor instead.
 func (*RunnerFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{33}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RunnerFacts) GetRunner() *Runner {
@@ -2529,7 +2611,7 @@ const file_taskyard_v1_lease_service_proto_rawDesc = "" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x19\n" +
 	"\atask_id\x18\x02 \x01(\tH\x00R\x06taskId\x12+\n" +
 	"\x04spec\x18\x03 \x01(\v2\x15.taskyard.v1.TaskSpecH\x00R\x04specB\t\n" +
-	"\asubject\"\xac\x04\n" +
+	"\asubject\"\xa2\x05\n" +
 	"\x18ReadExplainFactsResponse\x127\n" +
 	"\tread_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\breadTime\x12*\n" +
 	"\x04task\x18\x02 \x01(\v2\x16.taskyard.v1.TaskFactsR\x04task\x12*\n" +
@@ -2544,7 +2626,13 @@ const file_taskyard_v1_lease_service_proto_rawDesc = "" +
 	"quarantine\x122\n" +
 	"\arunners\x18\n" +
 	" \x03(\v2\x18.taskyard.v1.RunnerFactsR\arunners\x12\x1b\n" +
-	"\ttask_name\x18\v \x01(\tR\btaskName\"\xbd\x03\n" +
+	"\ttask_name\x18\v \x01(\tR\btaskName\x12@\n" +
+	"\fdependencies\x18\f \x03(\v2\x1c.taskyard.v1.DependencyFactsR\fdependencies\x122\n" +
+	"\x15open_dependency_count\x18\r \x01(\x05R\x13openDependencyCount\"\x89\x01\n" +
+	"\x0fDependencyFacts\x12\x12\n" +
+	"\x04task\x18\x01 \x01(\tR\x04task\x12,\n" +
+	"\x05phase\x18\x02 \x01(\x0e2\x16.taskyard.v1.TaskPhaseR\x05phase\x124\n" +
+	"\x04when\x18\x03 \x01(\x0e2 .taskyard.v1.DependencyConditionR\x04when\"\xbd\x03\n" +
 	"\tTaskFacts\x12,\n" +
 	"\x05phase\x18\x01 \x01(\x0e2\x16.taskyard.v1.TaskPhaseR\x05phase\x12A\n" +
 	"\x0epending_reason\x18\x02 \x01(\x0e2\x1a.taskyard.v1.PendingReasonR\rpendingReason\x129\n" +
@@ -2614,7 +2702,7 @@ func file_taskyard_v1_lease_service_proto_rawDescGZIP() []byte {
 	return file_taskyard_v1_lease_service_proto_rawDescData
 }
 
-var file_taskyard_v1_lease_service_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_taskyard_v1_lease_service_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_taskyard_v1_lease_service_proto_goTypes = []any{
 	(*ClaimForRunnersRequest)(nil),       // 0: taskyard.v1.ClaimForRunnersRequest
 	(*RunnerClaim)(nil),                  // 1: taskyard.v1.RunnerClaim
@@ -2644,115 +2732,120 @@ var file_taskyard_v1_lease_service_proto_goTypes = []any{
 	(*RunnerVerdicts)(nil),               // 25: taskyard.v1.RunnerVerdicts
 	(*ReadExplainFactsRequest)(nil),      // 26: taskyard.v1.ReadExplainFactsRequest
 	(*ReadExplainFactsResponse)(nil),     // 27: taskyard.v1.ReadExplainFactsResponse
-	(*TaskFacts)(nil),                    // 28: taskyard.v1.TaskFacts
-	(*SlotFacts)(nil),                    // 29: taskyard.v1.SlotFacts
-	(*TenantFacts)(nil),                  // 30: taskyard.v1.TenantFacts
-	(*TaskTypeFacts)(nil),                // 31: taskyard.v1.TaskTypeFacts
-	(*QuarantineFacts)(nil),              // 32: taskyard.v1.QuarantineFacts
-	(*RunnerFacts)(nil),                  // 33: taskyard.v1.RunnerFacts
-	(*Resources)(nil),                    // 34: taskyard.v1.Resources
-	(*durationpb.Duration)(nil),          // 35: google.protobuf.Duration
-	(*Assignment)(nil),                   // 36: taskyard.v1.Assignment
-	(*status.Status)(nil),                // 37: google.rpc.Status
-	(*LeaseRef)(nil),                     // 38: taskyard.v1.LeaseRef
-	(*LeaseVerdict)(nil),                 // 39: taskyard.v1.LeaseVerdict
-	(*RunReport)(nil),                    // 40: taskyard.v1.RunReport
-	(*ReportResult)(nil),                 // 41: taskyard.v1.ReportResult
-	(*LogBatch)(nil),                     // 42: taskyard.v1.LogBatch
-	(*CheckpointChunk)(nil),              // 43: taskyard.v1.CheckpointChunk
-	(*Checkpoint)(nil),                   // 44: taskyard.v1.Checkpoint
-	(*ChildTask)(nil),                    // 45: taskyard.v1.ChildTask
-	(*Runner)(nil),                       // 46: taskyard.v1.Runner
-	(*timestamppb.Timestamp)(nil),        // 47: google.protobuf.Timestamp
-	(ExecutionKind)(0),                   // 48: taskyard.v1.ExecutionKind
-	(*Placement)(nil),                    // 49: taskyard.v1.Placement
-	(TenantTier)(0),                      // 50: taskyard.v1.TenantTier
-	(*TaskSpec)(nil),                     // 51: taskyard.v1.TaskSpec
-	(TaskPhase)(0),                       // 52: taskyard.v1.TaskPhase
-	(PendingReason)(0),                   // 53: taskyard.v1.PendingReason
+	(*DependencyFacts)(nil),              // 28: taskyard.v1.DependencyFacts
+	(*TaskFacts)(nil),                    // 29: taskyard.v1.TaskFacts
+	(*SlotFacts)(nil),                    // 30: taskyard.v1.SlotFacts
+	(*TenantFacts)(nil),                  // 31: taskyard.v1.TenantFacts
+	(*TaskTypeFacts)(nil),                // 32: taskyard.v1.TaskTypeFacts
+	(*QuarantineFacts)(nil),              // 33: taskyard.v1.QuarantineFacts
+	(*RunnerFacts)(nil),                  // 34: taskyard.v1.RunnerFacts
+	(*Resources)(nil),                    // 35: taskyard.v1.Resources
+	(*durationpb.Duration)(nil),          // 36: google.protobuf.Duration
+	(*Assignment)(nil),                   // 37: taskyard.v1.Assignment
+	(*status.Status)(nil),                // 38: google.rpc.Status
+	(*LeaseRef)(nil),                     // 39: taskyard.v1.LeaseRef
+	(*LeaseVerdict)(nil),                 // 40: taskyard.v1.LeaseVerdict
+	(*RunReport)(nil),                    // 41: taskyard.v1.RunReport
+	(*ReportResult)(nil),                 // 42: taskyard.v1.ReportResult
+	(*LogBatch)(nil),                     // 43: taskyard.v1.LogBatch
+	(*CheckpointChunk)(nil),              // 44: taskyard.v1.CheckpointChunk
+	(*Checkpoint)(nil),                   // 45: taskyard.v1.Checkpoint
+	(*ChildTask)(nil),                    // 46: taskyard.v1.ChildTask
+	(*Runner)(nil),                       // 47: taskyard.v1.Runner
+	(*timestamppb.Timestamp)(nil),        // 48: google.protobuf.Timestamp
+	(ExecutionKind)(0),                   // 49: taskyard.v1.ExecutionKind
+	(*Placement)(nil),                    // 50: taskyard.v1.Placement
+	(TenantTier)(0),                      // 51: taskyard.v1.TenantTier
+	(*TaskSpec)(nil),                     // 52: taskyard.v1.TaskSpec
+	(TaskPhase)(0),                       // 53: taskyard.v1.TaskPhase
+	(DependencyCondition)(0),             // 54: taskyard.v1.DependencyCondition
+	(PendingReason)(0),                   // 55: taskyard.v1.PendingReason
 }
 var file_taskyard_v1_lease_service_proto_depIdxs = []int32{
 	1,  // 0: taskyard.v1.ClaimForRunnersRequest.runners:type_name -> taskyard.v1.RunnerClaim
-	34, // 1: taskyard.v1.RunnerClaim.budget:type_name -> taskyard.v1.Resources
-	35, // 2: taskyard.v1.RunnerClaim.lease_duration:type_name -> google.protobuf.Duration
+	35, // 1: taskyard.v1.RunnerClaim.budget:type_name -> taskyard.v1.Resources
+	36, // 2: taskyard.v1.RunnerClaim.lease_duration:type_name -> google.protobuf.Duration
 	2,  // 3: taskyard.v1.RunnerClaim.tenants:type_name -> taskyard.v1.TenantClaim
 	3,  // 4: taskyard.v1.TenantClaim.lanes:type_name -> taskyard.v1.LaneClaim
 	4,  // 5: taskyard.v1.LaneClaim.lane:type_name -> taskyard.v1.LaneKey
-	35, // 6: taskyard.v1.LaneClaim.offset:type_name -> google.protobuf.Duration
-	34, // 7: taskyard.v1.LaneClaim.cost:type_name -> taskyard.v1.Resources
+	36, // 6: taskyard.v1.LaneClaim.offset:type_name -> google.protobuf.Duration
+	35, // 7: taskyard.v1.LaneClaim.cost:type_name -> taskyard.v1.Resources
 	6,  // 8: taskyard.v1.ClaimForRunnersResponse.results:type_name -> taskyard.v1.RunnerClaimResult
-	36, // 9: taskyard.v1.RunnerClaimResult.assignments:type_name -> taskyard.v1.Assignment
+	37, // 9: taskyard.v1.RunnerClaimResult.assignments:type_name -> taskyard.v1.Assignment
 	4,  // 10: taskyard.v1.RunnerClaimResult.drained_lanes:type_name -> taskyard.v1.LaneKey
-	37, // 11: taskyard.v1.RunnerClaimResult.error:type_name -> google.rpc.Status
-	38, // 12: taskyard.v1.RenewLeasesRequest.leases:type_name -> taskyard.v1.LeaseRef
-	35, // 13: taskyard.v1.RenewLeasesRequest.lease_duration:type_name -> google.protobuf.Duration
-	39, // 14: taskyard.v1.RenewLeasesResponse.verdicts:type_name -> taskyard.v1.LeaseVerdict
+	38, // 11: taskyard.v1.RunnerClaimResult.error:type_name -> google.rpc.Status
+	39, // 12: taskyard.v1.RenewLeasesRequest.leases:type_name -> taskyard.v1.LeaseRef
+	36, // 13: taskyard.v1.RenewLeasesRequest.lease_duration:type_name -> google.protobuf.Duration
+	40, // 14: taskyard.v1.RenewLeasesResponse.verdicts:type_name -> taskyard.v1.LeaseVerdict
 	10, // 15: taskyard.v1.ReportRunsRequest.reports:type_name -> taskyard.v1.HolderReport
-	40, // 16: taskyard.v1.HolderReport.report:type_name -> taskyard.v1.RunReport
-	41, // 17: taskyard.v1.ReportRunsResponse.results:type_name -> taskyard.v1.ReportResult
-	42, // 18: taskyard.v1.AppendLogsRequest.batches:type_name -> taskyard.v1.LogBatch
-	37, // 19: taskyard.v1.AppendLogsResponse.results:type_name -> google.rpc.Status
-	43, // 20: taskyard.v1.WriteCheckpointRequest.chunk:type_name -> taskyard.v1.CheckpointChunk
-	44, // 21: taskyard.v1.WriteCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
-	38, // 22: taskyard.v1.ReadLeasedCheckpointRequest.lease:type_name -> taskyard.v1.LeaseRef
-	44, // 23: taskyard.v1.ReadLeasedCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
-	38, // 24: taskyard.v1.CreateChildTasksRequest.lease:type_name -> taskyard.v1.LeaseRef
-	45, // 25: taskyard.v1.CreateChildTasksRequest.children:type_name -> taskyard.v1.ChildTask
+	41, // 16: taskyard.v1.HolderReport.report:type_name -> taskyard.v1.RunReport
+	42, // 17: taskyard.v1.ReportRunsResponse.results:type_name -> taskyard.v1.ReportResult
+	43, // 18: taskyard.v1.AppendLogsRequest.batches:type_name -> taskyard.v1.LogBatch
+	38, // 19: taskyard.v1.AppendLogsResponse.results:type_name -> google.rpc.Status
+	44, // 20: taskyard.v1.WriteCheckpointRequest.chunk:type_name -> taskyard.v1.CheckpointChunk
+	45, // 21: taskyard.v1.WriteCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
+	39, // 22: taskyard.v1.ReadLeasedCheckpointRequest.lease:type_name -> taskyard.v1.LeaseRef
+	45, // 23: taskyard.v1.ReadLeasedCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
+	39, // 24: taskyard.v1.CreateChildTasksRequest.lease:type_name -> taskyard.v1.LeaseRef
+	46, // 25: taskyard.v1.CreateChildTasksRequest.children:type_name -> taskyard.v1.ChildTask
 	22, // 26: taskyard.v1.WatchQueueResponse.lanes:type_name -> taskyard.v1.Lane
 	23, // 27: taskyard.v1.WatchQueueResponse.classes:type_name -> taskyard.v1.PlacementClass
 	24, // 28: taskyard.v1.WatchQueueResponse.tenants:type_name -> taskyard.v1.TenantShare
 	25, // 29: taskyard.v1.WatchQueueResponse.verdicts:type_name -> taskyard.v1.RunnerVerdicts
-	46, // 30: taskyard.v1.WatchQueueResponse.runners:type_name -> taskyard.v1.Runner
+	47, // 30: taskyard.v1.WatchQueueResponse.runners:type_name -> taskyard.v1.Runner
 	4,  // 31: taskyard.v1.Lane.key:type_name -> taskyard.v1.LaneKey
-	47, // 32: taskyard.v1.Lane.head_ready_time:type_name -> google.protobuf.Timestamp
-	48, // 33: taskyard.v1.PlacementClass.kind:type_name -> taskyard.v1.ExecutionKind
-	49, // 34: taskyard.v1.PlacementClass.placement:type_name -> taskyard.v1.Placement
-	34, // 35: taskyard.v1.PlacementClass.resources:type_name -> taskyard.v1.Resources
-	50, // 36: taskyard.v1.TenantShare.tier:type_name -> taskyard.v1.TenantTier
-	39, // 37: taskyard.v1.RunnerVerdicts.verdicts:type_name -> taskyard.v1.LeaseVerdict
-	51, // 38: taskyard.v1.ReadExplainFactsRequest.spec:type_name -> taskyard.v1.TaskSpec
-	47, // 39: taskyard.v1.ReadExplainFactsResponse.read_time:type_name -> google.protobuf.Timestamp
-	28, // 40: taskyard.v1.ReadExplainFactsResponse.task:type_name -> taskyard.v1.TaskFacts
-	29, // 41: taskyard.v1.ReadExplainFactsResponse.slot:type_name -> taskyard.v1.SlotFacts
-	30, // 42: taskyard.v1.ReadExplainFactsResponse.tenant:type_name -> taskyard.v1.TenantFacts
-	31, // 43: taskyard.v1.ReadExplainFactsResponse.task_type:type_name -> taskyard.v1.TaskTypeFacts
+	48, // 32: taskyard.v1.Lane.head_ready_time:type_name -> google.protobuf.Timestamp
+	49, // 33: taskyard.v1.PlacementClass.kind:type_name -> taskyard.v1.ExecutionKind
+	50, // 34: taskyard.v1.PlacementClass.placement:type_name -> taskyard.v1.Placement
+	35, // 35: taskyard.v1.PlacementClass.resources:type_name -> taskyard.v1.Resources
+	51, // 36: taskyard.v1.TenantShare.tier:type_name -> taskyard.v1.TenantTier
+	40, // 37: taskyard.v1.RunnerVerdicts.verdicts:type_name -> taskyard.v1.LeaseVerdict
+	52, // 38: taskyard.v1.ReadExplainFactsRequest.spec:type_name -> taskyard.v1.TaskSpec
+	48, // 39: taskyard.v1.ReadExplainFactsResponse.read_time:type_name -> google.protobuf.Timestamp
+	29, // 40: taskyard.v1.ReadExplainFactsResponse.task:type_name -> taskyard.v1.TaskFacts
+	30, // 41: taskyard.v1.ReadExplainFactsResponse.slot:type_name -> taskyard.v1.SlotFacts
+	31, // 42: taskyard.v1.ReadExplainFactsResponse.tenant:type_name -> taskyard.v1.TenantFacts
+	32, // 43: taskyard.v1.ReadExplainFactsResponse.task_type:type_name -> taskyard.v1.TaskTypeFacts
 	23, // 44: taskyard.v1.ReadExplainFactsResponse.placement_class:type_name -> taskyard.v1.PlacementClass
-	32, // 45: taskyard.v1.ReadExplainFactsResponse.quarantine:type_name -> taskyard.v1.QuarantineFacts
-	33, // 46: taskyard.v1.ReadExplainFactsResponse.runners:type_name -> taskyard.v1.RunnerFacts
-	52, // 47: taskyard.v1.TaskFacts.phase:type_name -> taskyard.v1.TaskPhase
-	53, // 48: taskyard.v1.TaskFacts.pending_reason:type_name -> taskyard.v1.PendingReason
-	47, // 49: taskyard.v1.TaskFacts.ready_time:type_name -> google.protobuf.Timestamp
-	47, // 50: taskyard.v1.TaskFacts.next_attempt_time:type_name -> google.protobuf.Timestamp
-	47, // 51: taskyard.v1.TaskFacts.lease_expire_time:type_name -> google.protobuf.Timestamp
-	47, // 52: taskyard.v1.SlotFacts.lease_expire_time:type_name -> google.protobuf.Timestamp
-	24, // 53: taskyard.v1.TenantFacts.share:type_name -> taskyard.v1.TenantShare
-	47, // 54: taskyard.v1.TenantFacts.rate_open_time:type_name -> google.protobuf.Timestamp
-	47, // 55: taskyard.v1.QuarantineFacts.create_time:type_name -> google.protobuf.Timestamp
-	46, // 56: taskyard.v1.RunnerFacts.runner:type_name -> taskyard.v1.Runner
-	34, // 57: taskyard.v1.RunnerFacts.free_resources:type_name -> taskyard.v1.Resources
-	0,  // 58: taskyard.v1.LeaseService.ClaimForRunners:input_type -> taskyard.v1.ClaimForRunnersRequest
-	7,  // 59: taskyard.v1.LeaseService.RenewLeases:input_type -> taskyard.v1.RenewLeasesRequest
-	9,  // 60: taskyard.v1.LeaseService.ReportRuns:input_type -> taskyard.v1.ReportRunsRequest
-	12, // 61: taskyard.v1.LeaseService.AppendLogs:input_type -> taskyard.v1.AppendLogsRequest
-	14, // 62: taskyard.v1.LeaseService.WriteCheckpoint:input_type -> taskyard.v1.WriteCheckpointRequest
-	16, // 63: taskyard.v1.LeaseService.ReadLeasedCheckpoint:input_type -> taskyard.v1.ReadLeasedCheckpointRequest
-	18, // 64: taskyard.v1.LeaseService.CreateChildTasks:input_type -> taskyard.v1.CreateChildTasksRequest
-	20, // 65: taskyard.v1.LeaseService.WatchQueue:input_type -> taskyard.v1.WatchQueueRequest
-	26, // 66: taskyard.v1.LeaseService.ReadExplainFacts:input_type -> taskyard.v1.ReadExplainFactsRequest
-	5,  // 67: taskyard.v1.LeaseService.ClaimForRunners:output_type -> taskyard.v1.ClaimForRunnersResponse
-	8,  // 68: taskyard.v1.LeaseService.RenewLeases:output_type -> taskyard.v1.RenewLeasesResponse
-	11, // 69: taskyard.v1.LeaseService.ReportRuns:output_type -> taskyard.v1.ReportRunsResponse
-	13, // 70: taskyard.v1.LeaseService.AppendLogs:output_type -> taskyard.v1.AppendLogsResponse
-	15, // 71: taskyard.v1.LeaseService.WriteCheckpoint:output_type -> taskyard.v1.WriteCheckpointResponse
-	17, // 72: taskyard.v1.LeaseService.ReadLeasedCheckpoint:output_type -> taskyard.v1.ReadLeasedCheckpointResponse
-	19, // 73: taskyard.v1.LeaseService.CreateChildTasks:output_type -> taskyard.v1.CreateChildTasksResponse
-	21, // 74: taskyard.v1.LeaseService.WatchQueue:output_type -> taskyard.v1.WatchQueueResponse
-	27, // 75: taskyard.v1.LeaseService.ReadExplainFacts:output_type -> taskyard.v1.ReadExplainFactsResponse
-	67, // [67:76] is the sub-list for method output_type
-	58, // [58:67] is the sub-list for method input_type
-	58, // [58:58] is the sub-list for extension type_name
-	58, // [58:58] is the sub-list for extension extendee
-	0,  // [0:58] is the sub-list for field type_name
+	33, // 45: taskyard.v1.ReadExplainFactsResponse.quarantine:type_name -> taskyard.v1.QuarantineFacts
+	34, // 46: taskyard.v1.ReadExplainFactsResponse.runners:type_name -> taskyard.v1.RunnerFacts
+	28, // 47: taskyard.v1.ReadExplainFactsResponse.dependencies:type_name -> taskyard.v1.DependencyFacts
+	53, // 48: taskyard.v1.DependencyFacts.phase:type_name -> taskyard.v1.TaskPhase
+	54, // 49: taskyard.v1.DependencyFacts.when:type_name -> taskyard.v1.DependencyCondition
+	53, // 50: taskyard.v1.TaskFacts.phase:type_name -> taskyard.v1.TaskPhase
+	55, // 51: taskyard.v1.TaskFacts.pending_reason:type_name -> taskyard.v1.PendingReason
+	48, // 52: taskyard.v1.TaskFacts.ready_time:type_name -> google.protobuf.Timestamp
+	48, // 53: taskyard.v1.TaskFacts.next_attempt_time:type_name -> google.protobuf.Timestamp
+	48, // 54: taskyard.v1.TaskFacts.lease_expire_time:type_name -> google.protobuf.Timestamp
+	48, // 55: taskyard.v1.SlotFacts.lease_expire_time:type_name -> google.protobuf.Timestamp
+	24, // 56: taskyard.v1.TenantFacts.share:type_name -> taskyard.v1.TenantShare
+	48, // 57: taskyard.v1.TenantFacts.rate_open_time:type_name -> google.protobuf.Timestamp
+	48, // 58: taskyard.v1.QuarantineFacts.create_time:type_name -> google.protobuf.Timestamp
+	47, // 59: taskyard.v1.RunnerFacts.runner:type_name -> taskyard.v1.Runner
+	35, // 60: taskyard.v1.RunnerFacts.free_resources:type_name -> taskyard.v1.Resources
+	0,  // 61: taskyard.v1.LeaseService.ClaimForRunners:input_type -> taskyard.v1.ClaimForRunnersRequest
+	7,  // 62: taskyard.v1.LeaseService.RenewLeases:input_type -> taskyard.v1.RenewLeasesRequest
+	9,  // 63: taskyard.v1.LeaseService.ReportRuns:input_type -> taskyard.v1.ReportRunsRequest
+	12, // 64: taskyard.v1.LeaseService.AppendLogs:input_type -> taskyard.v1.AppendLogsRequest
+	14, // 65: taskyard.v1.LeaseService.WriteCheckpoint:input_type -> taskyard.v1.WriteCheckpointRequest
+	16, // 66: taskyard.v1.LeaseService.ReadLeasedCheckpoint:input_type -> taskyard.v1.ReadLeasedCheckpointRequest
+	18, // 67: taskyard.v1.LeaseService.CreateChildTasks:input_type -> taskyard.v1.CreateChildTasksRequest
+	20, // 68: taskyard.v1.LeaseService.WatchQueue:input_type -> taskyard.v1.WatchQueueRequest
+	26, // 69: taskyard.v1.LeaseService.ReadExplainFacts:input_type -> taskyard.v1.ReadExplainFactsRequest
+	5,  // 70: taskyard.v1.LeaseService.ClaimForRunners:output_type -> taskyard.v1.ClaimForRunnersResponse
+	8,  // 71: taskyard.v1.LeaseService.RenewLeases:output_type -> taskyard.v1.RenewLeasesResponse
+	11, // 72: taskyard.v1.LeaseService.ReportRuns:output_type -> taskyard.v1.ReportRunsResponse
+	13, // 73: taskyard.v1.LeaseService.AppendLogs:output_type -> taskyard.v1.AppendLogsResponse
+	15, // 74: taskyard.v1.LeaseService.WriteCheckpoint:output_type -> taskyard.v1.WriteCheckpointResponse
+	17, // 75: taskyard.v1.LeaseService.ReadLeasedCheckpoint:output_type -> taskyard.v1.ReadLeasedCheckpointResponse
+	19, // 76: taskyard.v1.LeaseService.CreateChildTasks:output_type -> taskyard.v1.CreateChildTasksResponse
+	21, // 77: taskyard.v1.LeaseService.WatchQueue:output_type -> taskyard.v1.WatchQueueResponse
+	27, // 78: taskyard.v1.LeaseService.ReadExplainFacts:output_type -> taskyard.v1.ReadExplainFactsResponse
+	70, // [70:79] is the sub-list for method output_type
+	61, // [61:70] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_taskyard_v1_lease_service_proto_init() }
@@ -2776,7 +2869,7 @@ func file_taskyard_v1_lease_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taskyard_v1_lease_service_proto_rawDesc), len(file_taskyard_v1_lease_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   34,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

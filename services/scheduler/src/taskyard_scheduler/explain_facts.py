@@ -8,7 +8,14 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from taskyard.v1 import lease_service_pb2, runner_pb2, task_pb2
 from taskyard_scheduler import convert
-from taskyard_scheduler.domain.explain import Facts, SlotFacts, TaskFacts, TenantFacts, TypeFacts
+from taskyard_scheduler.domain.explain import (
+    DependencyFacts,
+    Facts,
+    SlotFacts,
+    TaskFacts,
+    TenantFacts,
+    TypeFacts,
+)
 from taskyard_scheduler.domain.explain_runners import Candidate
 from taskyard_scheduler.domain.placement import PlacementClass
 from taskyard_scheduler.fleet import refusal_seconds
@@ -34,6 +41,16 @@ def read_facts(message: Message, spec: task_pb2.TaskSpec) -> Facts:
         quarantine=message.quarantine.name,
         quarantine_holds=message.quarantine.held,
         not_before=_optional_time(spec, "not_before"),
+        dependencies=[_dependency(one) for one in message.dependencies],
+        open_dependencies=message.open_dependency_count,
+    )
+
+
+def _dependency(message: lease_service_pb2.DependencyFacts) -> DependencyFacts:
+    return DependencyFacts(
+        message.task,
+        task_pb2.TaskPhase.Name(message.phase).removeprefix("TASK_PHASE_") if message.phase else "",
+        task_pb2.DependencyCondition.Name(message.when).removeprefix("DEPENDENCY_CONDITION_"),
     )
 
 

@@ -20,6 +20,7 @@ from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.tenant.usage import UsageLedger
 from taskyard_taskdb.suite_metrics import SuiteMetrics
 from taskyard_taskdb.sweep.apply_events import OnCommit
+from taskyard_taskdb.sweep.dependencies import DependencySweep
 from taskyard_taskdb.sweep.jobs import Job, JobSweep, no_guard, run_job
 from taskyard_taskdb.sweep.leader_election import Leadership
 from taskyard_taskdb.sweep.lease_expiry import ExpirySweep, LeasePages
@@ -114,6 +115,7 @@ class Housekeeping:
             TimerSweep(pool, on_commit),
             ExpirySweep(pool, LeasePages(pool, on_commit)),
             SlotSweep(pool, on_commit),
+            DependencySweep(pool, on_commit),
             InboxSweep(apply_reports),
             RevocationSweep(pool),
             DrainSweep(pool),
@@ -135,6 +137,11 @@ class Housekeeping:
         bus.on_commit(lambda _: self.sweeper.notify_commit())
         bus.on_commit(lambda _: self.schedule_sweeper.notify_commit())
         bus.on_commit(lambda _: webhooks.notify_commit())
+        bus.on_commit(self._wake_dependencies)
+
+    def _wake_dependencies(self, notice: CommitNotice) -> None:
+        if notice.dependencies:
+            self.sweeper.wake(DependencySweep.name)
 
     def start(self) -> None:
         """Start the background tasks in the running event loop."""

@@ -24,6 +24,10 @@ async def insert_created(tx: Tx, created: Sequence[Transition]) -> None:
     for transition in created:
         task = transition.task
         await tx.execute(INSERT, _values(task))
+        if task.blocked:
+            key = (task.tenant_id, task.task_id)
+            await tx.execute("UPDATE tasks SET blocked = true WHERE tenant_id = %s AND task_id = %s", key)
+            await tx.execute("INSERT INTO blocked_tasks VALUES (1, NULL, %s, %s, NULL)", key)
         if task.queue_key is not None:
             await tx.execute(
                 "INSERT INTO queue (tenant_id, task_id, class_id, priority, pinned_runner, ready_time) "

@@ -518,7 +518,7 @@ class TaskError(_message.Message):
     """Machine-readable cause in UPPER_SNAKE_CASE.  Set by the platform: EXIT_NONZERO,
     KILLED_BY_SIGNAL, OUT_OF_MEMORY, OUT_OF_PROCESSES, START_FAILED, QUEUE_TIMEOUT, ATTEMPT_TIMEOUT,
     SILENCE_TIMEOUT, TOTAL_TIMEOUT, RUNNER_LOST, QUARANTINED, SPOOL_FULL, CANCELLED,
-    RESULT_SCHEMA_VIOLATION.  Workloads may use their own.
+    RESULT_SCHEMA_VIOLATION, DEPENDENCY_FAILED.  Workloads may use their own.
     """
     message: _builtins.str
     """Human-readable text.  Platform limit 64 KiB; longer text is cut by the sender."""

@@ -51,6 +51,8 @@ class _GateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Gate.ValueType],
     """Others are ahead: runners that could take it have no free capacity now."""
     GATE_TASK_TYPE: _Gate.ValueType  # 11
     """The task type is disabled (dry run)."""
+    GATE_DEPENDENCY: _Gate.ValueType  # 12
+    """A task of spec.after has not ended, or not as its condition requires."""
 
 class Gate(_Gate, metaclass=_GateEnumTypeWrapper):
     """Gates between a task and its start."""
@@ -79,6 +81,8 @@ GATE_TURN: Gate.ValueType  # 10
 """Others are ahead: runners that could take it have no free capacity now."""
 GATE_TASK_TYPE: Gate.ValueType  # 11
 """The task type is disabled (dry run)."""
+GATE_DEPENDENCY: Gate.ValueType  # 12
+"""A task of spec.after has not ended, or not as its condition requires."""
 Global___Gate: _TypeAlias = Gate  # noqa: Y015
 
 class _RunnerObstacle:

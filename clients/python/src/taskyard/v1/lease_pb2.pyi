@@ -216,6 +216,7 @@ class Assignment(_message.Message):
     CHECKPOINT_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
     TRACEPARENT_FIELD_NUMBER: _builtins.int
+    INPUTS_FIELD_NUMBER: _builtins.int
     heartbeat_id: _builtins.int
     """Last heartbeat the scheduler had received when it claimed; 0 = hello."""
     attempt: _builtins.int
@@ -255,6 +256,12 @@ class Assignment(_message.Message):
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """For information."""
 
+    @_builtins.property
+    def inputs(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskInput]:
+        """Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+        together at most 1 MiB.
+        """
+
     def __init__(
         self,
         *,
@@ -268,14 +275,55 @@ class Assignment(_message.Message):
         checkpoint: _checkpoint_pb2.Checkpoint | None = ...,
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         traceparent: _builtins.str = ...,
+        inputs: _abc.Iterable[Global___TaskInput] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["checkpoint", b"checkpoint", "config", b"config", "lease", b"lease", "lease_ttl", b"lease_ttl", "spec", b"spec", "total_timeout", b"total_timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "checkpoint", b"checkpoint", "config", b"config", "heartbeat_id", b"heartbeat_id", "labels", b"labels", "lease", b"lease", "lease_ttl", b"lease_ttl", "spec", b"spec", "total_timeout", b"total_timeout", "traceparent", b"traceparent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "checkpoint", b"checkpoint", "config", b"config", "heartbeat_id", b"heartbeat_id", "inputs", b"inputs", "labels", b"labels", "lease", b"lease", "lease_ttl", b"lease_ttl", "spec", b"spec", "total_timeout", b"total_timeout", "traceparent", b"traceparent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Assignment: _TypeAlias = Assignment  # noqa: Y015
+
+@_typing.final
+class TaskInput(_message.Message):
+    """The result of a prerequisite."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ALIAS_FIELD_NUMBER: _builtins.int
+    TASK_FIELD_NUMBER: _builtins.int
+    PHASE_FIELD_NUMBER: _builtins.int
+    RESULT_FIELD_NUMBER: _builtins.int
+    OMITTED_FIELD_NUMBER: _builtins.int
+    alias: _builtins.str
+    """Dependency.alias."""
+    task: _builtins.str
+    """tenants/{tenant}/tasks/{task}"""
+    phase: _task_pb2.TaskPhase.ValueType
+    """How it ended."""
+    omitted: _builtins.bool
+    """The result would exceed the bound of Assignment.inputs; GetTask returns it."""
+    @_builtins.property
+    def result(self) -> _task_pb2.TaskResult:
+        """Its status.result; unset if it has none, or if it is omitted."""
+
+    def __init__(
+        self,
+        *,
+        alias: _builtins.str = ...,
+        task: _builtins.str = ...,
+        phase: _task_pb2.TaskPhase.ValueType = ...,
+        result: _task_pb2.TaskResult | None = ...,
+        omitted: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["result", b"result"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alias", b"alias", "omitted", b"omitted", "phase", b"phase", "result", b"result", "task", b"task"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TaskInput: _TypeAlias = TaskInput  # noqa: Y015
 
 @_typing.final
 class RunReport(_message.Message):

@@ -934,12 +934,16 @@ class ReadExplainFactsResponse(_message.Message):
     QUARANTINE_FIELD_NUMBER: _builtins.int
     RUNNERS_FIELD_NUMBER: _builtins.int
     TASK_NAME_FIELD_NUMBER: _builtins.int
+    DEPENDENCIES_FIELD_NUMBER: _builtins.int
+    OPEN_DEPENDENCY_COUNT_FIELD_NUMBER: _builtins.int
     pinned_runner: _builtins.str
     """Set if it may run on one runner only."""
     priority: _builtins.int
     """spec.priority."""
     task_name: _builtins.str
     """tenants/{tenant}/tasks/{task}; empty for a spec."""
+    open_dependency_count: _builtins.int
+    """How many it waits for."""
     @_builtins.property
     def read_time(self) -> _timestamp_pb2.Timestamp:
         """Database time of the reading."""
@@ -972,6 +976,10 @@ class ReadExplainFactsResponse(_message.Message):
     def runners(self) -> _containers.RepeatedCompositeFieldContainer[Global___RunnerFacts]:
         """Runners that may serve the tenant and were not deleted, by id."""
 
+    @_builtins.property
+    def dependencies(self) -> _containers.RepeatedCompositeFieldContainer[Global___DependencyFacts]:
+        """spec.after; of a task, those that it waits for, the first 10 by position."""
+
     def __init__(
         self,
         *,
@@ -986,14 +994,46 @@ class ReadExplainFactsResponse(_message.Message):
         quarantine: Global___QuarantineFacts | None = ...,
         runners: _abc.Iterable[Global___RunnerFacts] | None = ...,
         task_name: _builtins.str = ...,
+        dependencies: _abc.Iterable[Global___DependencyFacts] | None = ...,
+        open_dependency_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["placement_class", b"placement_class", "quarantine", b"quarantine", "read_time", b"read_time", "slot", b"slot", "task", b"task", "task_type", b"task_type", "tenant", b"tenant"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["pinned_runner", b"pinned_runner", "placement_class", b"placement_class", "priority", b"priority", "quarantine", b"quarantine", "read_time", b"read_time", "runners", b"runners", "slot", b"slot", "task", b"task", "task_name", b"task_name", "task_type", b"task_type", "tenant", b"tenant"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dependencies", b"dependencies", "open_dependency_count", b"open_dependency_count", "pinned_runner", b"pinned_runner", "placement_class", b"placement_class", "priority", b"priority", "quarantine", b"quarantine", "read_time", b"read_time", "runners", b"runners", "slot", b"slot", "task", b"task", "task_name", b"task_name", "task_type", b"task_type", "tenant", b"tenant"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ReadExplainFactsResponse: _TypeAlias = ReadExplainFactsResponse  # noqa: Y015
+
+@_typing.final
+class DependencyFacts(_message.Message):
+    """A prerequisite as ReadExplainFacts finds it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASK_FIELD_NUMBER: _builtins.int
+    PHASE_FIELD_NUMBER: _builtins.int
+    WHEN_FIELD_NUMBER: _builtins.int
+    task: _builtins.str
+    """tenants/{tenant}/tasks/{task}"""
+    phase: _task_pb2.TaskPhase.ValueType
+    """Unset if there is no such task."""
+    when: _task_pb2.DependencyCondition.ValueType
+    """How it has to end."""
+    def __init__(
+        self,
+        *,
+        task: _builtins.str = ...,
+        phase: _task_pb2.TaskPhase.ValueType = ...,
+        when: _task_pb2.DependencyCondition.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["phase", b"phase", "task", b"task", "when", b"when"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DependencyFacts: _TypeAlias = DependencyFacts  # noqa: Y015
 
 @_typing.final
 class TaskFacts(_message.Message):

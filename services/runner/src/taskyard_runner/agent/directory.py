@@ -41,6 +41,7 @@ class RunDirectory:
     journal = cached_property(lambda self: self.root / "journal")
     payload = cached_property(lambda self: self.private / "payload")
     config = cached_property(lambda self: self.private / "config")
+    inputs = cached_property(lambda self: self.private / "inputs")
     result = cached_property(lambda self: self.private / "result")
     error = cached_property(lambda self: self.private / "error")
     metrics = cached_property(lambda self: self.private / "metrics")
@@ -69,6 +70,12 @@ class RunDirectory:
         # The workload may traverse it, but not change its other entries.
         os.chown(self.root, -1, owner[1])
         os.chmod(self.root, 0o710)
+
+    def make_inputs(self) -> None:
+        """The folder of the results of prerequisites; raises OSError."""
+        self.inputs.mkdir(_PRIVATE, exist_ok=True)
+        if self.owner is not None:
+            os.chown(self.inputs, *self.owner)
 
     def write(self, path: Path, content: bytes) -> None:
         """A private file; raises OSError."""

@@ -73,4 +73,9 @@ def _run_variables(assignment: Assignment, directory: RunDirectory) -> dict[str,
         found["TASKYARD_PAYLOAD_TYPE"] = spec.payload.content_type or "application/json"
     if assignment.config.WhichOneof("value"):
         found["TASKYARD_CONFIG_FILE"] = str(directory.config)
+    if assignment.inputs:
+        found["TASKYARD_INPUTS_DIR"] = str(directory.inputs)
+        omitted = [one.alias for one in assignment.inputs if one.omitted]
+        if omitted:
+            found["TASKYARD_INPUTS_OMITTED"] = ",".join(omitted)
     return found

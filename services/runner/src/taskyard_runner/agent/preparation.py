@@ -10,7 +10,7 @@ from pathlib import Path
 from taskyard import tracing
 from taskyard.v1.lease_pb2 import Assignment
 from taskyard.v1.task_pb2 import Execution
-from taskyard_runner.agent import environment
+from taskyard_runner.agent import environment, inputs
 from taskyard_runner.agent.config import AgentConfig
 from taskyard_runner.agent.default_limits import DefaultLimits
 from taskyard_runner.agent.directory import DirectoryStock, RunDirectory
@@ -121,6 +121,10 @@ class Preparation:
             directory.write(directory.payload, assignment.spec.payload.raw)
         if assignment.config.WhichOneof("value"):
             directory.write(directory.config, assignment.config.raw)
+        if assignment.inputs:
+            directory.make_inputs()
+            for alias, document in inputs.documents(assignment):
+                directory.write(directory.inputs / f"{alias}.json", document)
 
 
 def _begin_span(run: AgentRun, assignment: Assignment) -> str:

@@ -85,6 +85,16 @@ def describe(
         extra["env"] = {variable.name: variable.value for variable in spec.env}
     if assignment.config.WhichOneof("value"):
         extra["config"] = assignment.config.raw.decode()
+    if assignment.inputs:
+        extra["inputs"] = {
+            one.alias: [
+                _text(one.result.output.raw) if one.result.output.WhichOneof("value") else None,
+                one.result.output.content_type or JSON,
+            ]
+            for one in assignment.inputs
+            if not one.omitted
+        }
+        extra["omitted"] = [one.alias for one in assignment.inputs if one.omitted]
     if assignment.HasField("checkpoint"):
         extra["checkpoint"] = assignment.checkpoint.sequence
         extra["restored_type"] = assignment.checkpoint.content_type

@@ -97,6 +97,14 @@ class BaseContext:
         return self._work.payload()
 
     @property
+    def inputs(self) -> Mapping[str, Any]:
+        """Results of the tasks of spec.after by alias, in the forms of a payload; None where there is none.
+
+        A result that was too large to be passed on is not in it: read it with GetTask.
+        """
+        return self._work.inputs()
+
+    @property
     def config(self) -> Any:
         """The task type's configuration, if there is one."""
         found = self._work.extra.get("config")

@@ -19,7 +19,7 @@ from taskyard_runner.functions import context, verdict
 from taskyard_runner.functions.app import App, Function
 from taskyard_runner.functions.context import AsyncContext, BaseContext, Context, encode, write_file
 from taskyard_runner.functions.errors import Cancelled
-from taskyard_runner.functions.work import Work
+from taskyard_runner.functions.work import JSON, Work
 
 _TASK = "tenants/test/tasks/test"
 
@@ -106,6 +106,7 @@ def run(
     checkpoint: Any = None,
     config: Any = None,
     env: Mapping[str, str] | None = None,
+    inputs: Mapping[str, Any] | None = None,
     stop: str = "",
     entity: tuple[str, str] | None = None,
     max_steps: int | None = None,
@@ -123,6 +124,7 @@ def run(
             checkpoint=checkpoint,
             config=config,
             env=env,
+            inputs=inputs,
             stop=stop,
             entity=entity,
             max_steps=max_steps,
@@ -139,6 +141,7 @@ async def arun(
     checkpoint: Any = None,
     config: Any = None,
     env: Mapping[str, str] | None = None,
+    inputs: Mapping[str, Any] | None = None,
     stop: str = "",
     entity: tuple[str, str] | None = None,
     max_steps: int | None = None,
@@ -156,6 +159,8 @@ async def arun(
             extra["entity"] = list(entity)
         if max_steps is not None:
             extra["max_steps"] = max_steps
+        if inputs:
+            extra["inputs"] = {alias: [json.dumps(value), JSON] for alias, value in inputs.items()}
         if checkpoint is not None:
             content, extra["restored_type"] = encode(checkpoint)
             extra["restored"] = file.name

@@ -39,19 +39,25 @@ class Work:
 
     def payload(self) -> Any:
         """JSON as a value, text as text, everything else as bytes. Raises InvalidPayload."""
-        content_type = self.extra.get("content_type", JSON)
-        if self.raw is None:
-            return None
-        if isinstance(self.raw, dict):
-            return base64.b64decode(self.raw["b64"])
-        if content_type == JSON:
-            try:
-                return json.loads(self.raw)
-            except (ValueError, RecursionError) as error:
-                raise InvalidPayload(
-                    f"the payload is no JSON ({error}); send JSON or a content type"
-                ) from None
-        return self.raw if content_type.startswith("text/") else self.raw.encode()
+        try:
+            return decode(self.raw, self.extra.get("content_type", JSON))
+        except (ValueError, RecursionError) as error:
+            raise InvalidPayload(f"the payload is no JSON ({error}); send JSON or a content type") from None
+
+    def inputs(self) -> dict[str, Any]:
+        """The results of prerequisites by alias, in the forms of a payload."""
+        return {alias: decode(raw, type_) for alias, (raw, type_) in self.extra.get("inputs", {}).items()}
+
+
+def decode(raw: Any, content_type: str) -> Any:
+    """JSON as a value, text as text, everything else as bytes. Raises ValueError for what is no JSON."""
+    if raw is None:
+        return None
+    if isinstance(raw, dict):
+        return base64.b64decode(raw["b64"])
+    if content_type == JSON:
+        return json.loads(raw)
+    return raw if content_type.startswith("text/") else raw.encode()
 
 
 def parse(row: Row) -> Work:

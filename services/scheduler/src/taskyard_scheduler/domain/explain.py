@@ -25,6 +25,7 @@ class Gate(IntEnum):
     RUNNER = 9
     TURN = 10
     TASK_TYPE = 11
+    DEPENDENCY = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,31 @@ class TypeFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class DependencyFacts:
+    """A prerequisite: its phase by name, empty if it does not exist, and how it has to end, by name."""
+
+    task: str
+    phase: str
+    when: str = "SUCCEEDED"
+
+    @property
+    def open(self) -> bool:
+        """Whether it has not ended."""
+        return bool(self.phase) and self.phase not in ENDED
+
+    @property
+    def unmet(self) -> bool:
+        """Whether it ended otherwise than required, or does not exist."""
+        if not self.phase:
+            return True
+        return (
+            self.phase in ENDED
+            and self.when != "ENDED"
+            and ((self.phase == "SUCCEEDED") != (self.when == "SUCCEEDED"))
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """The facts about a task, or about a spec (task is None)."""
 
@@ -107,6 +133,9 @@ class Facts:
     quarantine_holds: bool = False
     # Of a spec; a task has next_attempt_time.
     not_before: datetime | None = None
+    # Of a task, the first that it waits for; of a spec, all that it names.
+    dependencies: Sequence[DependencyFacts] = ()
+    open_dependencies: int = 0
 
     @property
     def external(self) -> bool:
@@ -172,6 +201,8 @@ def _gates(facts: Facts) -> Iterator[GateVerdict]:
         else:
             yield _phase(facts.task)
     yield from _admission(facts)
+    if facts.dependencies or (facts.task is not None and facts.task.pending_reason == "BLOCKED"):
+        yield _dependency(facts)
     yield _delay(facts)
     if facts.slot is not None:
         yield _slot(facts.slot, facts.task, facts.now)
@@ -231,6 +262,31 @@ def _ended(task: TaskFacts) -> GateVerdict:
 def _external(remedy: str) -> GateVerdict:
     message = "it is external: its owner works on it and reports its status"
     return GateVerdict(Gate.PHASE, False, message, remedy)
+
+
+def _dependency(facts: Facts) -> GateVerdict:
+    unmet = next((one for one in facts.dependencies if one.unmet), None)
+    if unmet is not None and not unmet.phase:
+        message, remedy = f"{unmet.task} of spec.after does not exist", "create it first, or remove it"
+        return GateVerdict(Gate.DEPENDENCY, False, message, remedy, unmet.task)
+    if unmet is not None:
+        message = f"{unmet.task} of spec.after ended as {unmet.phase}, and {unmet.when} is required"
+        remedy = f"retry {unmet.task} with cascade, or remove it from spec.after"
+        return GateVerdict(Gate.DEPENDENCY, False, message, remedy, unmet.task)
+    blocker = next((one for one in facts.dependencies if one.open), None)
+    if blocker is None and not facts.open_dependencies:
+        blocked = facts.task is not None and facts.task.pending_reason == "BLOCKED"
+        ended = "the tasks of spec.after have ended"
+        if blocked:
+            remedy = "wait a moment, or run the doctor's check dependencies"
+            return GateVerdict(Gate.DEPENDENCY, False, f"{ended}; it is about to be released", remedy)
+        return GateVerdict(Gate.DEPENDENCY, True, f"{ended} as required")
+    assert blocker is not None
+    message = f"it waits for {blocker.task}, which is {blocker.phase}"
+    if facts.open_dependencies > 1:
+        message += f", and {facts.open_dependencies - 1} more"
+    remedy = f"see what {blocker.task} waits for, or cancel it"
+    return GateVerdict(Gate.DEPENDENCY, False, message, remedy, blocker.task)
 
 
 def _delay(facts: Facts) -> GateVerdict:

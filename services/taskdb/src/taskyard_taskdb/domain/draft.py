@@ -73,8 +73,10 @@ class Draft:
         )
 
     def pend(self) -> None:
-        """Makes the task wait for its turn: in the queue, behind its slot, or for its owner."""
-        if self.task.external or self.task.slot is not None:
+        """Makes the task wait for its turn: for prerequisites, in the queue, for its slot or its owner."""
+        if self.task.blocked:
+            self.set(phase=Phase.PENDING, pending_reason=PendingReason.BLOCKED, next_attempt_time=None)
+        elif self.task.external or self.task.slot is not None:
             reason = PendingReason.EXTERNAL if self.task.external else PendingReason.SLOT_BUSY
             self.set(phase=Phase.PENDING, pending_reason=reason, next_attempt_time=None)
         else:
@@ -82,7 +84,7 @@ class Draft:
 
     def pend_from(self, earliest: datetime | None, reason: PendingReason) -> None:
         """Makes the task wait until `earliest`, for that reason, or for its turn if that has passed."""
-        if earliest is None or earliest <= self.now or self.task.external:
+        if earliest is None or earliest <= self.now or self.task.external or self.task.blocked:
             self.pend()
         else:
             self.set(phase=Phase.PENDING, pending_reason=reason, next_attempt_time=earliest)
@@ -99,6 +101,7 @@ class Draft:
             next_attempt_time=None,
             end_time=end,
             error=error or self.task.error,
+            blocked=False if self.task.blocked else self.task.blocked,
         )
 
     def refund_loss(self) -> None:

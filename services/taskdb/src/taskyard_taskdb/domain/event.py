@@ -197,6 +197,19 @@ class Promoted(Event):
     """The task was chosen as the head of its slot."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unblocked(TimerEvent):
+    """Every prerequisite has ended as required."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DependencyFailed(TimerEvent):
+    """A prerequisite has ended otherwise than required."""
+
+    prerequisite: str
+    phase: Phase
+
+
 # --- users
 
 
@@ -236,11 +249,13 @@ class ResumeRequested(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryRequested(Event):
-    """RetryTask."""
+    """RetryTask. `blocked`: a prerequisite has not ended; None for a task without prerequisites."""
 
     discard_checkpoints: bool = False
     # The retries and losses that were used up stay so.
     keep_retry_count: bool = False
+    cascade: bool = False
+    blocked: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

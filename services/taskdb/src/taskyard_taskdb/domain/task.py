@@ -129,6 +129,10 @@ class TaskState:
     result: bytes | None = None
     progress: bytes | None = None
     details: bytes | None = None
+    # Of a task with spec.after: whether it waits for one of them.
+    blocked: bool | None = None
+    # Some task names it in spec.after.
+    has_dependents: bool = False
     lease: LeaseState | None = None
 
     @property

@@ -37,6 +37,7 @@ class PendingReason(IntEnum):
     BACKOFF = 3
     SLOT_BUSY = 4
     EXTERNAL = 5
+    BLOCKED = 6
 
 
 class Kind(IntEnum):

@@ -87,6 +87,7 @@ class ActionHandler:
             request_id=request.request_id or None,
             discard_checkpoints=request.discard_checkpoints,
             keep_retry_count=request.keep_retry_count,
+            cascade=request.cascade,
         )
         repeatable = repeatable_request(request, request.request_id, key)
         await self._actions.one(Ask(key, event, request.resource_version), Method.RETRY_TASK, repeatable)

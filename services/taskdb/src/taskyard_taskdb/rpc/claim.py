@@ -14,10 +14,12 @@ from taskyard.v1 import common_pb2, lease_pb2, lease_service_pb2
 from taskyard_kit.logs import get_log
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.domain import search_fields
-from taskyard_taskdb.domain.event import Failed, runner
+from taskyard_taskdb.domain.event import Failed, Released, runner
+from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.task import RunError
-from taskyard_taskdb.domain.words import ErrorClass
+from taskyard_taskdb.domain.words import ErrorClass, ReleaseReason
 from taskyard_taskdb.rpc.convert import make_raw
+from taskyard_taskdb.rpc.inputs import add_inputs, wants_inputs
 from taskyard_taskdb.rpc.reports import ReportBatch
 from taskyard_taskdb.rpc.times import set_duration, set_time, to_timedelta
 from taskyard_taskdb.rpc.type_cache import TypeCache
@@ -70,7 +72,29 @@ class ClaimHandler:
         await self._reports.apply(unreadable)
         await self._add_checkpoints(results, response)
         await self._add_configs(results, response)
+        await self._add_inputs(response, claims)
         return response
+
+    async def _add_inputs(
+        self, response: lease_service_pb2.ClaimForRunnersResponse, claims: list[RunnerClaim]
+    ) -> None:
+        """Add the results of prerequisites; what would make the response too large is released again."""
+        wanting = [one for message in response.results for one in message.assignments if wants_inputs(one)]
+        if not wanting:
+            return
+        beyond = await add_inputs(self._pool, wanting, response.ByteSize())
+        leases = {one.lease.lease_id for one in beyond}
+        released: list[Report] = []
+        for message, claim in zip(response.results, claims, strict=True) if leases else ():
+            kept = [one for one in message.assignments if one.lease.lease_id not in leases]
+            released += [
+                _release(one.lease, claim.runner_id)
+                for one in message.assignments
+                if one.lease.lease_id in leases
+            ]
+            del message.assignments[:]
+            message.assignments.extend(kept)
+        await self._reports.apply(released)
 
     async def _add_configs(
         self, results: Iterable[ClaimResult], response: lease_service_pb2.ClaimForRunnersResponse
@@ -206,6 +230,19 @@ def _failure(task: ClaimedTask, runner_id: str, error: Exception) -> Report:
     )
     key = (task.tenant_id, task.task_id)
     return Report(key, runner_id, task.generation, task.lease_id, ReportKind.OTHER, other=event)
+
+
+def _release(lease: lease_pb2.LeaseRef, runner_id: str) -> Report:
+    event = Released(
+        actor=runner(runner_id),
+        runner_id=runner_id,
+        generation=lease.generation,
+        lease_id=lease.lease_id,
+        reason=ReleaseReason.NO_CAPACITY,
+        message="its inputs did not fit into the response of the claim",
+    )
+    key = parse_task_name(lease.task)
+    return Report(key, runner_id, lease.generation, lease.lease_id, ReportKind.OTHER, other=event)
 
 
 def _fill_assignment(assignment: lease_pb2.Assignment, task: ClaimedTask) -> None:

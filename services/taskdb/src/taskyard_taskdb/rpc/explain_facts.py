@@ -67,6 +67,7 @@ class ExplainHandler:
             task.slot,
             task.spec,
             _running_types(task.class_definition),
+            after=task.after,
         )
 
 
@@ -132,6 +133,13 @@ def _message(facts: Facts) -> Response:
         held.held = facts.quarantine.held
         set_time(held.create_time, facts.quarantine.create_time)
     _fill_tenant(response.tenant, facts)
+    response.open_dependency_count = facts.open_dependencies
+    for state in facts.dependencies:
+        response.dependencies.add(
+            task=task_name(subject.tenant_id, state.task_id),
+            phase=task_pb2.TaskPhase.ValueType(state.phase or 0),
+            when=task_pb2.DependencyCondition.ValueType(state.condition),
+        )
     for record in facts.runners:
         message = response.runners.add(task_types=facts.executing.get(record.runner_id, ()))
         fill_runner(message.runner, record)

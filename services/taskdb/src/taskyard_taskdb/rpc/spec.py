@@ -21,6 +21,7 @@ from taskyard_taskdb.domain.egress import Egress
 from taskyard_taskdb.domain.policy import DEFAULT_POLICY, TaskPolicy
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import Admission, Jitter, Kind, Overlap, Restart, RunnerLostPolicy
+from taskyard_taskdb.rpc.dependencies import take_after
 from taskyard_taskdb.rpc.ids import Uuid7, uuid_text
 from taskyard_taskdb.rpc.placement import PlacedClass, PlacementClasses
 from taskyard_taskdb.rpc.type_rules import DEFAULT_PRIORITY, TypeRules
@@ -140,10 +141,13 @@ class SpecReader:
             rules.check_enabled()
         searched = rules.searched(request.task.spec) if rules is not None else {}
         payload = _take_payload(request.task.spec)
+        after, dependencies = take_after(request.task.spec, tenant.tenant_id)
         execution = _take_arguments(request.task.spec) if rules is None else b""
         template = self._template(request.task.spec, rules, without_execution=bool(execution))
         self._validate_rest(request)
         metadata = request.task.metadata
+        if after and template.kind is Kind.EXTERNAL:
+            raise FieldInvalid.of("task.spec.after", "must be empty: the owner of an external task starts it")
         uid = self._ids.draw()
         return NewTask(
             tenant.tenant_id,
@@ -161,7 +165,7 @@ class SpecReader:
             actor.type,
             actor.id,
             traceparent,
-            template.encoded + payload + execution,
+            template.encoded + payload + execution + dependencies,
             template.callback,
             metadata.annotations.SerializeToString() if metadata.HasField("annotations") else None,
             pack_labels(metadata.labels, searched),
@@ -173,6 +177,7 @@ class SpecReader:
             request.request_id,
             body_hash,
             tenant.limited,
+            after=after,
         )
 
     def _template(

@@ -117,6 +117,7 @@ def retry(draft: Draft, event: RetryRequested) -> None:
         error=None,
         exit_code=None,
         end_time=None,
+        blocked=task.blocked if event.blocked is None else event.blocked,
         checkpoint_sequence=0 if event.discard_checkpoints else task.checkpoint_sequence,
         total_deadline=None if total is None else draft.now + total,
     )
@@ -205,7 +206,7 @@ def replan(draft: Draft, moved: bool) -> None:
     task, not_before = draft.task, draft.task.policy.not_before
     if task.phase is Phase.PAUSED:
         draft.set(next_attempt_time=not_before if moved else task.next_attempt_time)
-    elif task.external:
+    elif task.external or task.blocked:
         return
     elif moved and not_before is not None and not_before > draft.now:
         draft.pend_from(not_before, PendingReason.DELAYED)

@@ -3,13 +3,16 @@
 from datetime import datetime
 
 from taskyard_taskdb.domain.change import ChangeEvent as Word
+from taskyard_taskdb.domain.dependency import failure
 from taskyard_taskdb.domain.draft import REPORT_SLACK, Draft
 from taskyard_taskdb.domain.event import (
+    DependencyFailed,
     Due,
     Event,
     Promoted,
     QueueTimeoutPassed,
     TotalTimeoutPassed,
+    Unblocked,
 )
 from taskyard_taskdb.domain.row import Act, Row
 from taskyard_taskdb.domain.rules.common import both, cancel_requested, held_back, in_phases
@@ -55,6 +58,30 @@ def waits_for_slot(draft: Draft, event: Promoted) -> bool:
 def promote(draft: Draft, event: Promoted) -> None:
     """The task is the head of its slot now."""
     draft.queue()
+
+
+def blocked(draft: Draft, event: Event) -> bool:
+    """Whether the task waits for prerequisites, paused or not."""
+    return bool(draft.task.blocked)
+
+
+def unblock(draft: Draft, event: Unblocked) -> None:
+    """The prerequisites have ended; not_before counts from here on."""
+    draft.set(blocked=False)
+    draft.pend_from(draft.task.policy.not_before, PendingReason.DELAYED)
+
+
+def unblock_paused(draft: Draft, event: Unblocked) -> None:
+    """The prerequisites have ended; the task stays paused."""
+    draft.set(blocked=False, next_attempt_time=draft.task.policy.not_before)
+
+
+def fail_dependent(draft: Draft, event: DependencyFailed) -> None:
+    """Ends a task that can never start."""
+    name = f"tenants/{draft.task.tenant_id}/tasks/{event.prerequisite}"
+    message = failure(name, event.phase)
+    draft.details = {"reason": message, "prerequisite": name}
+    draft.finish(Phase.CANCELLED, draft.now, RunError("DEPENDENCY_FAILED", ErrorClass.PERMANENT, message))
 
 
 def queue_deadline(draft: Draft) -> datetime | None:
@@ -174,6 +201,21 @@ ROWS = (
         "embedded_lost", (QueueTimeoutPassed,), QUEUED, Phase.FAILED,
         Word.TASK_FAILED, "T", "embedded: its process has not claimed it within queue_timeout (RUNNER_LOST)",
         both(embedded, waited_too_long), lose_process,
+    ),
+    Row(
+        "unblock", (Unblocked,), PENDING, None,
+        Word.TASK_QUEUED, "T",
+        "every task of spec.after ended as required: claimable, or waits for not_before or its slot",
+        blocked, unblock,
+    ),
+    Row(
+        "unblock_paused", (Unblocked,), in_phases(Phase.PAUSED), None,
+        None, "T", "every task of spec.after ended as required: it stays paused", blocked, unblock_paused,
+    ),
+    Row(
+        "dependency_failed", (DependencyFailed,), in_phases(Phase.PENDING, Phase.PAUSED), Phase.CANCELLED,
+        Word.TASK_CANCELLED, "T", "a task of spec.after ended otherwise than required (DEPENDENCY_FAILED)",
+        blocked, fail_dependent,
     ),
     Row(
         "queue_timeout", (QueueTimeoutPassed,), QUEUED, Phase.TIMED_OUT,

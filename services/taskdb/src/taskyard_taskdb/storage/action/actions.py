@@ -23,6 +23,7 @@ from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import Admission
+from taskyard_taskdb.storage.action.retries import Retries
 from taskyard_taskdb.storage.create import request_ids, slot_admission
 from taskyard_taskdb.storage.create.request_ids import Method, Request
 from taskyard_taskdb.storage.notify.bus import CommitNotice
@@ -90,10 +91,12 @@ class Actions:
         async def work(tx: Tx) -> CommitNotice:
             if method is not None and request is not None and await is_repeat(tx, method, request):
                 return CommitNotice()
-            loaded = await load_for_update(tx, [ask.key])
+            retries = await Retries.of(tx, _retried([ask]))
+            loaded = await load_for_update(tx, [ask.key, *retries.prerequisites()])
             room = await _room(tx, [ask])
-            transition = await _decide(tx, ask, loaded, room)
+            transition = await _decide(tx, ask, loaded, room, retries)
             notice = await write(tx, [transition])
+            await retries.store(tx, notice)
             await room.confirm(tx)
             return notice
 
@@ -133,23 +136,30 @@ async def is_repeat(tx: Tx, method: Method, request: Request) -> bool:
 
 
 async def _apply(tx: Tx, asks: Sequence[Ask], results: dict[Key, TaskyardError]) -> CommitNotice:
-    loaded = await load_for_update(tx, [ask.key for ask in asks])
+    retries = await Retries.of(tx, _retried(asks))
+    loaded = await load_for_update(tx, [*(ask.key for ask in asks), *retries.prerequisites()])
     room = await _room(tx, asks)
     transitions: list[Transition] = []
     for ask in asks:
         results.pop(ask.key, None)
         try:
-            transitions.append(await _decide(tx, ask, loaded, room))
+            transitions.append(await _decide(tx, ask, loaded, room, retries))
         except TaskyardError as error:
             results[ask.key] = error
     notice = await write(tx, [transition for transition in transitions if not transition.duplicate])
+    await retries.store(tx, notice)
     await room.confirm(tx)
     return notice
 
 
-async def _decide(tx: Tx, ask: Ask, loaded: Loaded, room: _Room) -> Transition:
+async def _decide(tx: Tx, ask: Ask, loaded: Loaded, room: _Room, retries: Retries) -> Transition:
     task = expect(loaded.tasks, ask.key, ask.resource_version)
-    transition = apply(task, ask.event, loaded.now, _rng)
+    event = ask.event
+    if isinstance(event, RetryRequested) and task.phase.terminal:
+        event = await retries.judge(tx, task, event, loaded)
+    transition = apply(task, event, loaded.now, _rng)
+    if isinstance(event, RetryRequested):
+        retries.accept(task, event)
     if isinstance(ask.event, RetryRequested) and task.slot is not None:
         await _check_slot(tx, task)
     if isinstance(ask.event, RetryRequested) and not transition.duplicate:
@@ -157,8 +167,12 @@ async def _decide(tx: Tx, ask: Ask, loaded: Loaded, room: _Room) -> Transition:
     return transition
 
 
+def _retried(asks: Sequence[Ask]) -> list[Key]:
+    return [ask.key for ask in asks if isinstance(ask.event, RetryRequested)]
+
+
 async def _room(tx: Tx, asks: Sequence[Ask]) -> _Room:
-    retried = {ask.key for ask in asks if isinstance(ask.event, RetryRequested)}
+    retried = set(_retried(asks))
     if not retried:
         return _Room({}, {})
     left = await quota.room_for_retries(tx, {key[0] for key in retried})

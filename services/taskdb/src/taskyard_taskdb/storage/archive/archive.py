@@ -126,6 +126,9 @@ async def _move_sql(tx: Tx) -> str:
         ), checkpoint AS (
             DELETE FROM checkpoints c USING deleted
             WHERE c.tenant_id = deleted.tenant_id AND c.task_id = deleted.task_id
+        ), dependency AS (
+            DELETE FROM dependencies d USING deleted
+            WHERE deleted.blocked IS NOT NULL AND d.tenant_id = deleted.tenant_id AND d.task_id = deleted.task_id
         )
         INSERT INTO tasks_archive ({", ".join(names)}) SELECT {values} FROM deleted"""
 

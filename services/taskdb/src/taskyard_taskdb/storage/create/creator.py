@@ -90,9 +90,11 @@ class TaskCreator:
         for index in indices:
             if not tasks[index].replaces:
                 tenant_id = tasks[index].tenant_id if tasks[index].limited else ""
-                together.setdefault(tenant_id, []).append(index)
-        for group in (*together.values(), *alone):
-            await self._bisect(tasks, group, results)
+                # After the others, whom it may name; it locks its prerequisites.
+                group = f"{tenant_id} after" if tasks[index].after else tenant_id
+                together.setdefault(group, []).append(index)
+        for chosen in (*together.values(), *alone):
+            await self._bisect(tasks, chosen, results)
 
     async def _bisect(
         self, tasks: Sequence[NewTask], indices: Sequence[int], results: dict[int, Result]

@@ -1,4 +1,4 @@
-"""One transaction of the create path: request ids, replaced tasks, slots, then the tasks themselves."""
+"""One transaction of the create path: request ids, prerequisites, replaced tasks, slots, then the tasks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from taskyard_taskdb.domain.words import Kind, PendingReason, Phase, TimerKind
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.change_log.append import COPY_FROM, LOG_LOCK, TASK, ChangeRow, insert_changes
 from taskyard_taskdb.storage.claim.lanes import Appended, LaneKey, merge_appended
-from taskyard_taskdb.storage.create import request_ids, slot_admission
+from taskyard_taskdb.storage.create import dependency_admission, request_ids, slot_admission
 from taskyard_taskdb.storage.create.new_task import (
     Created,
     CreateResult,
@@ -26,6 +26,7 @@ from taskyard_taskdb.storage.create.new_task import (
 )
 from taskyard_taskdb.storage.create.request_ids import Method, Request
 from taskyard_taskdb.storage.create.slot_admission import Occupancy
+from taskyard_taskdb.storage.dependency.edges import Judged
 from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.slot.slots import SlotKey
@@ -33,6 +34,7 @@ from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.tenant import counters, quota
 from taskyard_taskdb.storage.tenant.counters import Delta
 from taskyard_taskdb.storage.transition.load import database_time
+from taskyard_taskdb.storage.transition.task_rows import Key
 
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -54,13 +56,14 @@ def is_single(tasks: Sequence[NewTask]) -> bool:
 
 async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], CommitNotice]:
     """Stores what is new. Raises Refused for tasks whose slot is full, that are beyond a limit of their
-    tenant, or whose request id was used differently.
+    tenant, that name an unknown prerequisite or each other, or whose request id was used differently.
 
     Raises UniqueViolation for a taken task id, and DataError for values that the database cannot store.
     """
     results: dict[int, CreateResult] = {}
     await _claim_requests(tx, tasks, results)
     fresh = [(position, task) for position, task in enumerate(tasks) if position not in results]
+    judged = await dependency_admission.admit(tx, fresh)
     delta = Delta()
     replaced, notice = await slot_admission.cancel_live(
         tx, [task for _, task in fresh if task.replaces], delta
@@ -73,7 +76,8 @@ async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], C
     planned: list[_Planned] = []
     full: dict[int, Exception] = {}
     for position, task in fresh:
-        verdict = _plan(position, task, now, occupied, heads)
+        blocked = bool(judged) and task.key in judged and judged[task.key].blocked
+        verdict = _plan(position, task, now, occupied, heads, blocked=blocked)
         if isinstance(verdict, _Planned):
             planned.append(verdict)
         elif isinstance(verdict, Dropped):
@@ -93,8 +97,18 @@ async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], C
     if planned:
         results |= await _insert(tx, planned, replaced)
         notice.changed = True
+        if judged:
+            notice.dependencies = await _store_dependencies(tx, planned, fresh, judged)
         merge_appended(notice.appended, _appended(results.values()))
     return [results[position] for position in range(len(tasks))], notice
+
+
+async def _store_dependencies(
+    tx: Tx, planned: Sequence[_Planned], fresh: Sequence[tuple[int, NewTask]], judged: Mapping[Key, Judged]
+) -> bool:
+    stored = [(item.position, item.task) for item in planned]
+    dependency_admission.refuse_dropped(stored, fresh)
+    return await dependency_admission.store(tx, stored, judged)
 
 
 def _appended(results: Iterable[CreateResult]) -> Iterator[tuple[LaneKey, Appended]]:
@@ -153,12 +167,16 @@ def _plan(
     now: datetime | None,
     occupied: Mapping[SlotKey, Occupancy],
     heads: list[tuple[SlotKey, str]],
+    *,
+    blocked: bool = False,
 ) -> _Planned | Dropped | SlotQueueFull:
     not_before = task.policy.not_before
     due_time = not_before if now is not None and not_before is not None and not_before > now else None
     if task.kind == Kind.EXTERNAL:
         return _Planned(position, task, PendingReason.EXTERNAL, None)
     waits = PendingReason.DELAYED if due_time is not None else PendingReason.QUEUED
+    if blocked:
+        waits, due_time = PendingReason.BLOCKED, None
     if task.slot is None:
         return _Planned(position, task, waits, due_time)
     slot = occupied[(task.tenant_id, task.slot)]
@@ -168,7 +186,9 @@ def _plan(
         return error
     if isinstance(verdict, admission.Dropped):
         return Dropped(task.tenant_id, verdict.task_id)
-    if due_time is None and slot.head is None:
+    if blocked:
+        pass
+    elif due_time is None and slot.head is None:
         slot.head = task.task_id
         heads.append(((task.tenant_id, task.slot), task.task_id))
     elif due_time is None:

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from taskyard_taskdb.domain import search_fields
+from taskyard_taskdb.domain.dependency import Prerequisite
 from taskyard_taskdb.domain.policy import DEFAULT_POLICY, TaskPolicy
 from taskyard_taskdb.domain.words import Admission, PendingReason
 from taskyard_taskdb.storage.claim.lanes import LaneKey
@@ -51,6 +52,7 @@ class NewTask(NamedTuple):
     # The tenant has limits, according to the tenant cache of this process.
     limited: bool = False
     method: Method = Method.CREATE_TASK
+    after: tuple[Prerequisite, ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -64,9 +66,13 @@ class NewTask(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether storing it concerns nothing but itself: no request id, no slot, no timer, no limit."""
+        """Whether storing it concerns nothing but itself: no request id, slot, timer, limit or dependency."""
         return (
-            self.policy is DEFAULT_POLICY and not self.request_id and self.slot is None and not self.limited
+            self.policy is DEFAULT_POLICY
+            and not self.request_id
+            and self.slot is None
+            and not self.limited
+            and not self.after
         )
 
     @property

@@ -155,6 +155,11 @@ CHECKS = (
         run_statements("doctor_lock_tasks", "doctor_lock_timers", "doctor_delete_timers"),
     ),
     Check(
+        "dependencies", Severity.ERROR,
+        "tasks that wait for prerequisites that have ended, or whose count of these is wrong",
+        _query("doctor_dependencies"), in_transaction(repairs.settle_dependencies),
+    ),
+    Check(
         "counters", Severity.ERROR, "tenants whose counters differ from a recount",
         _wrong_counters, in_transaction(repairs.correct_counters), lambda key: tenant_name(key[0]),
     ),

@@ -156,6 +156,32 @@ WHERE t.slot IS NOT NULL AND t.end_time IS NULL AND t.kind <> 6
     AND (l.task_id IS NOT NULL OR t.phase = 5 OR (t.phase = 1 AND t.pending_reason = 1))
     AND s.head_task_id IS DISTINCT FROM t.task_id
 
+-- name: doctor_dependencies
+-- Locks nothing: tasks that wait for prerequisites while none of them is open or one of the open has ended, whose row in
+-- blocked_tasks is missing or wrong, and rows of tasks that do not wait. What the sweep is about to do is left out.
+-- blocked_tasks, dependencies_of_task, tasks_held, primary keys.
+WITH waiting AS MATERIALIZED (
+    SELECT t.tenant_id, t.task_id FROM tasks t WHERE t.held_time IS NOT NULL AND t.blocked
+), counted AS MATERIALIZED (
+    SELECT w.tenant_id, w.task_id, count(*) FILTER (WHERE d.open) AS open_count,
+        coalesce(bool_or(d.open AND p.end_time IS NOT NULL OR d.open AND p.task_id IS NULL)
+            FILTER (WHERE b.task_id IS NULL), false) AS missed
+    FROM waiting w
+    JOIN dependencies d ON d.tenant_id = w.tenant_id AND d.task_id = w.task_id
+    LEFT JOIN tasks p ON p.tenant_id = d.tenant_id AND p.task_id = d.prerequisite_id
+    LEFT JOIN dependency_backlog b ON b.tenant_id = d.tenant_id AND b.task_id = d.prerequisite_id AND b.kind = 1
+    GROUP BY 1, 2
+)
+SELECT w.tenant_id, w.task_id
+FROM waiting w
+LEFT JOIN counted c ON c.tenant_id = w.tenant_id AND c.task_id = w.task_id
+LEFT JOIN blocked_tasks b ON b.tenant_id = w.tenant_id AND b.task_id = w.task_id
+WHERE b.task_id IS NULL OR coalesce(c.missed, true) OR c.open_count <> b.open_count
+UNION ALL
+SELECT b.tenant_id, b.task_id FROM blocked_tasks b
+WHERE NOT EXISTS (
+    SELECT FROM tasks t WHERE t.tenant_id = b.tenant_id AND t.task_id = b.task_id AND t.blocked AND t.end_time IS NULL)
+
 -- name: doctor_log_differs
 -- Locks nothing: tasks that changed within a day and whose newest change has another version or is missing;
 -- changes_by_time, primary keys. A task without a change in this time was checked the nights before.

@@ -18,6 +18,8 @@ from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.audit import seals
 from taskyard_taskdb.storage.change_log.append import ChangeRow, append_change, insert_changes
 from taskyard_taskdb.storage.claim.lanes import LaneKey
+from taskyard_taskdb.storage.dependency import edges
+from taskyard_taskdb.storage.dependency.backlog import rejudge
 from taskyard_taskdb.storage.housekeeping import leader_lock
 from taskyard_taskdb.storage.housekeeping.partitions import COLUMNS, ensure_months, stray_months
 from taskyard_taskdb.storage.notify.bus import CommitNotice
@@ -25,7 +27,7 @@ from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.slot import repair as slot_repair
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.tenant import counters
-from taskyard_taskdb.storage.transition.load import database_time, load_for_update
+from taskyard_taskdb.storage.transition.load import Loaded, database_time, load_for_update
 from taskyard_taskdb.storage.transition.task_rows import Key, key_of
 from taskyard_taskdb.storage.transition.write import change_row, write
 
@@ -125,6 +127,25 @@ async def settle_slots_of(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
     """Repair the slots of these tasks."""
     rows = await tx.fetch(statement("doctor_slots_of"), params(keys))
     return await slot_repair.repair(tx, [(row[0], row[1]) for row in rows])
+
+
+async def settle_dependencies(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
+    """Judge the prerequisites of waiting tasks anew, and leave those that wait no longer to the sweep."""
+    needed = await edges.of_tasks(tx, keys)
+    named = [(edge.tenant_id, edge.prerequisite_id) for found in needed.values() for edge in found]
+    loaded = await load_for_update(tx, [*keys, *named], damaged=True)
+    phases = await edges.phases_of(tx, named, loaded)
+    # A prerequisite that is gone can no longer fulfil anything.
+    phases |= {key: Phase.CANCELLED for key in named if key not in phases}
+    waiting = [key for key, task in loaded.tasks.items() if key in set(keys) and task.blocked]
+    await edges.unblock(tx, [key for key in keys if key not in waiting])
+    judged = {key: found for key in waiting if (found := rejudge(needed.get(key, []), phases)) is not None}
+    await edges.mark(tx, Loaded(loaded.now, {key: loaded.tasks[key] for key in named if key in loaded.tasks}))
+    if judged:
+        await edges.reopen(tx, judged)
+        # One without open prerequisites has a row as well, which the sweep finds.
+        await edges.block(tx, judged)
+    return CommitNotice(dependencies=True, changed=True)
 
 
 async def correct_counters(tx: Tx, keys: Sequence[Key]) -> CommitNotice:

@@ -40,6 +40,8 @@ class CommitNotice:
     logs: set[TaskKey] = field(default_factory=set)
     # Something else was committed: idle loops of other replicas look again.
     changed: bool = False
+    # Dependents were left to the sweep.
+    dependencies: bool = False
 
     def __bool__(self) -> bool:
         return self.changed or bool(self.used) or self.is_for_subscribers()
@@ -66,6 +68,7 @@ class CommitNotice:
         """Merge another notice into this one."""
         self.everything |= other.everything
         self.changed |= other.changed
+        self.dependencies |= other.dependencies
         self.lanes |= other.lanes
         merge_appended(self.appended, other.appended.items())
         self.shrunk |= other.shrunk

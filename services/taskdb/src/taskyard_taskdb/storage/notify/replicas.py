@@ -151,6 +151,7 @@ def encode(sender: str, notice: CommitNotice) -> Iterator[str]:
         *(("tenant", [tenant_id]) for tenant_id in notice.tenants),
         *(("settings", [tenant_id]) for tenant_id in notice.settings),
         *([("changed", [])] if notice.changed else ()),
+        *([("dependencies", [])] if notice.dependencies else ()),
     ]
     if not notice.everything and len(items) <= _LARGEST:
         # Followers of logs look again on their own: beyond the limit nobody has to read everything.
@@ -174,6 +175,8 @@ def decode(payload: str) -> tuple[str, CommitNotice]:
                 notice.lanes.add(LaneKey(*values))
             elif kind == "changed":
                 notice.changed = True
+            elif kind == "dependencies":
+                notice.dependencies = True
             elif kind == "shrunk":
                 notice.shrunk.add(LaneKey(*values))
             elif kind == "holder":

@@ -8,7 +8,9 @@ from datetime import datetime
 from typing import NamedTuple
 
 from taskyard.errors import NotFound
+from taskyard_taskdb.domain.dependency import Prerequisite
 from taskyard_taskdb.domain.spec_digest import spec_digest
+from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.claim import shares
 from taskyard_taskdb.storage.claim.shares import Share
@@ -20,6 +22,9 @@ from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.tenant import counters, usage
 from taskyard_taskdb.storage.tenant.counters import Counts
 from taskyard_taskdb.storage.tenant.usage import Use
+
+# Open prerequisites of a task that are named.
+MOST_DEPENDENCIES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,8 @@ class Subject:
     # Types that its class asks runners to execute, or not to.
     company: frozenset[str] = frozenset()
     task: TaskRecord | None = None
+    # Of a spec.
+    after: tuple[Prerequisite, ...] = ()
 
 
 class SlotState(NamedTuple):
@@ -45,6 +52,14 @@ class SlotState(NamedTuple):
     head_task_id: str | None
     lease_expire_time: datetime | None
     ahead: int
+
+
+class DependencyState(NamedTuple):
+    """A prerequisite, its phase if it exists, and how it has to end."""
+
+    task_id: str
+    phase: int | None
+    condition: int
 
 
 class TypeState(NamedTuple):
@@ -84,6 +99,8 @@ class Facts:
     # Free resources of runners that account them, as the message of the contract.
     free: Mapping[str, bytes] = field(default_factory=dict)
     quarantine: QuarantineState | None = None
+    dependencies: list[DependencyState] = field(default_factory=list)
+    open_dependencies: int = 0
 
 
 async def read_facts(tx: Tx, subject: Subject) -> Facts:
@@ -95,6 +112,7 @@ async def read_facts(tx: Tx, subject: Subject) -> Facts:
     (share,) = await shares.read_shares(tx, [tenant_id])
     queued, position = await _lane(tx, subject)
     serving = await _runners(tx, tenant_id)
+    dependencies, open_dependencies = await _dependencies(tx, subject)
     return Facts(
         subject,
         time=tenant[2],
@@ -111,7 +129,28 @@ async def read_facts(tx: Tx, subject: Subject) -> Facts:
         executing=await _executing(tx, subject.company),
         free=await _free(tx, serving),
         quarantine=await _quarantine(tx, subject),
+        dependencies=dependencies,
+        open_dependencies=open_dependencies,
     )
+
+
+async def _dependencies(tx: Tx, subject: Subject) -> tuple[list[DependencyState], int]:
+    """What a task still waits for, or everything that a spec names."""
+    if subject.task is None:
+        if not subject.after:
+            return [], 0
+        keys = {
+            "tenant_ids": arrays.texts([subject.tenant_id] * len(subject.after)),
+            "task_ids": arrays.texts([one.task_id for one in subject.after]),
+        }
+        phases = {row[0]: row[1] for row in await tx.fetch(statement("explain_prerequisites"), keys)}
+        found = [
+            DependencyState(one.task_id, phases.get(one.task_id), one.condition) for one in subject.after
+        ]
+        return found, sum(state.phase is not None and state.phase < Phase.SUCCEEDED for state in found)
+    params = {"tenant_id": subject.tenant_id, "task_id": subject.task.task_id, "limit": MOST_DEPENDENCIES}
+    rows = await tx.fetch(statement("explain_dependencies"), params)
+    return [DependencyState(*row[:3]) for row in rows], rows[0][3] if rows else 0
 
 
 async def _lane(tx: Tx, subject: Subject) -> tuple[bool, int]:

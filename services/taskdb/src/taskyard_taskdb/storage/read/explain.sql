@@ -64,3 +64,25 @@ WHERE q.tenant_id = %(tenant_id)s AND q.digest = %(digest)s AND q.release_time I
 -- Locks nothing; primary key of sessions. What was free on each runner by its last heartbeat, where it accounts resources.
 SELECT runner_id, free_resources FROM sessions
 WHERE runner_id = ANY (%(runner_ids)s::text[]) AND free_resources IS NOT NULL
+
+-- name: explain_dependencies
+-- Locks nothing: what a task waits for, the first by position with their phases, and how many they are;
+-- dependencies_of_task, primary keys of tasks and leases.
+SELECT d.prerequisite_id, coalesce(l.phase, t.phase), d.condition, d.count
+FROM (
+    SELECT *, count(*) OVER () AS count FROM dependencies
+    WHERE tenant_id = %(tenant_id)s AND task_id = %(task_id)s AND open
+    ORDER BY position LIMIT %(limit)s
+) d
+LEFT JOIN tasks t ON t.tenant_id = d.tenant_id AND t.task_id = d.prerequisite_id
+LEFT JOIN leases l ON l.tenant_id = d.tenant_id AND l.task_id = d.prerequisite_id
+ORDER BY d.position
+
+-- name: explain_prerequisites
+-- Locks nothing: the phases of tasks, archived ones included; primary keys.
+SELECT k.task_id, coalesce(l.phase, t.phase, (
+    SELECT a.phase FROM tasks_archive a WHERE a.tenant_id = k.tenant_id AND a.task_id = k.task_id
+    ORDER BY a.end_time DESC LIMIT 1))
+FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_id)
+LEFT JOIN tasks t ON t.tenant_id = k.tenant_id AND t.task_id = k.task_id
+LEFT JOIN leases l ON l.tenant_id = k.tenant_id AND l.task_id = k.task_id

@@ -110,3 +110,70 @@ quarantine_holds = table(
     required("task_id", key),
     PrimaryKeyConstraint("tenant_id", "digest", "task_id"),
 )
+
+dependencies = table(
+    "dependencies",
+    "spec.after of tasks, from the prerequisite to the task that names it; removed with the latter.",
+    required("condition", SmallInteger, CheckConstraint("condition BETWEEN 1 AND 3")),
+    required("position", SmallInteger),
+    required("open", Boolean, doc="The prerequisite has not ended, or its end is not processed yet."),
+    required("tenant_id", key),
+    required("prerequisite_id", key),
+    required("task_id", key),
+    optional("alias", key),
+    PrimaryKeyConstraint("tenant_id", "prerequisite_id", "task_id"),
+    postgresql_with={"autovacuum_vacuum_scale_factor": 0.05, "autovacuum_vacuum_threshold": 1000},
+)
+
+index("dependencies_of_task", dependencies.c.tenant_id, dependencies.c.task_id, dependencies.c.position)
+
+index(
+    "dependencies_open",
+    dependencies.c.tenant_id,
+    dependencies.c.prerequisite_id,
+    dependencies.c.task_id,
+    where="open",
+    doc="The dependents that an outcome concerns; a page is found without those that are done.",
+)
+
+blocked_tasks = table(
+    "blocked_tasks",
+    "Tasks that wait for prerequisites: how many, and the first that ended otherwise than required.",
+    required("open_count", Integer, CheckConstraint("open_count >= 0", name="open_count_not_negative")),
+    optional("failed_phase", SmallInteger),
+    required("tenant_id", key),
+    required("task_id", key),
+    optional("failed_task_id", key),
+    PrimaryKeyConstraint("tenant_id", "task_id"),
+    CheckConstraint("(failed_task_id IS NULL) = (failed_phase IS NULL)", name="failed_prerequisite_is_whole"),
+    postgresql_with={
+        "fillfactor": 70,
+        "autovacuum_vacuum_scale_factor": 0.02,
+        "autovacuum_vacuum_threshold": 1000,
+    },
+)
+
+index(
+    "blocked_tasks_settled",
+    blocked_tasks.c.tenant_id,
+    blocked_tasks.c.task_id,
+    where="open_count = 0 OR failed_task_id IS NOT NULL",
+    doc="Tasks that wait no longer and that another transaction had locked at that moment.",
+)
+
+dependency_backlog = table(
+    "dependency_backlog",
+    "Prerequisites whose dependents are left to the sweep: 1 it has ended, 2 it was retried with cascade.",
+    required("create_time", instant, default="clock_timestamp()"),
+    required("kind", SmallInteger, CheckConstraint("kind IN (1, 2)")),
+    required("phase", SmallInteger, doc="How it ended; 0 for kind 2."),
+    required("after_id", key, default="''", doc="Of kind 2: the last dependent that was considered."),
+    required("tenant_id", key),
+    required("task_id", key),
+    PrimaryKeyConstraint("tenant_id", "task_id", "kind"),
+    postgresql_with={
+        "fillfactor": 70,
+        "autovacuum_vacuum_scale_factor": 0.02,
+        "autovacuum_vacuum_threshold": 1000,
+    },
+)

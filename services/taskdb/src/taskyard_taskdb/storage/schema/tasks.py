@@ -160,6 +160,16 @@ tasks = table(
         Computed("CASE WHEN phase > 10 THEN phase END", persisted=True),
         doc="How a task ended that did not succeed.",
     ),
+    optional(
+        "blocked",
+        Boolean,
+        doc="Of a task with spec.after: whether it waits for one of them. Null without.",
+    ),
+    optional(
+        "has_dependents",
+        Boolean,
+        doc="Some task names it in spec.after: its outcome is never plain. Null if none ever did.",
+    ),
     PrimaryKeyConstraint("tenant_id", "task_id"),
     CheckConstraint("(phase >= 10) = (end_time IS NOT NULL)", name="ended_task_has_end_time"),
     CheckConstraint("phase NOT IN (11, 12, 14) OR error IS NOT NULL", name="failed_task_has_error"),

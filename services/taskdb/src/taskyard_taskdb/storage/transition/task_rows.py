@@ -30,6 +30,7 @@ def read_task(row: Row) -> TaskState:
         phase, pending_reason, generation, attempt, retry_count, runner_loss_count, retry_delay,
         checkpoint_sequence, update_time, ready_time, next_attempt_time, schedule_time, start_time,
         end_time, total_deadline, last_runner_id, exit_code, error_code, error, result, progress, details,
+        blocked, has_dependents,
     ) = row  # fmt: skip
     return TaskState(
         tenant_id=tenant_id,
@@ -63,6 +64,8 @@ def read_task(row: Row) -> TaskState:
         result=result,
         progress=progress,
         details=details,
+        blocked=blocked,
+        has_dependents=has_dependents,
     )
 
 

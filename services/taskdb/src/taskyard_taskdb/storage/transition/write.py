@@ -27,6 +27,8 @@ from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.change_log.append import TASK, ChangeRow, insert_changes
 from taskyard_taskdb.storage.claim.lanes import LaneKey
+from taskyard_taskdb.storage.dependency import edges, release
+from taskyard_taskdb.storage.dependency.release import Cause, Ended, Released
 from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.quarantine import quarantined_specs
@@ -49,16 +51,24 @@ async def write(
     *,
     log_sequences: Mapping[Key, int | None] | None = None,
     delta: Delta | None = None,
+    released: Released | None = None,
 ) -> CommitNotice:
     """Write transitions of loaded tasks, several of one task in their order; the change log comes last.
 
     A slot that is freed goes to its next waiter in the same transaction. `log_sequences` are the last log
-    entries of runs that end. Given a `delta`, the caller writes the counts, behind locks of its own. Raises
-    StateMoved if a row differs from the transition's `before`.
+    entries of runs that end. Given a `delta`, the caller writes the counts, behind locks of its own. Tasks
+    that wait for one that ends are released in the same transaction; `released` are those that the caller has
+    released itself. Raises StateMoved if a row differs from the transition's `before`.
     """
     notice = CommitNotice()
     steps = collect(transitions)
     await _write_rows(tx, steps, notice, log_sequences or {})
+    if released is None:
+        released = await _release_dependents(tx, steps)
+    if released.steps:
+        await _write_rows(tx, released.steps, notice, {})
+        steps = [*steps, *released.steps]
+    notice.dependencies = released.left
     promoted = await _settle_slots(tx, steps)
     await _write_rows(tx, promoted, notice, {})
     counts = Delta() if delta is None else delta
@@ -72,6 +82,19 @@ async def write(
     notice.used = [(step.before.tenant_id, used(t)) for step in steps for t in step.transitions]
     await insert_changes(tx, changes)
     return notice
+
+
+async def _release_dependents(tx: Tx, steps: list[Steps]) -> Released:
+    """Release what waits for tasks that these steps end; a task that is retried has not ended any more."""
+    ended = release.ended_prerequisites(steps)
+    revived = [
+        Ended(step.key, step.before.phase)
+        for step in steps
+        if step.before.has_dependents and step.before.phase.terminal and not step.task.phase.terminal
+    ]
+    if revived:
+        await release.forget(tx, [one.key for one in revived], Cause.ENDED)
+    return await release.release(tx, ended) if ended else Released()
 
 
 def _count(step: Steps, counts: Delta) -> None:
@@ -91,6 +114,7 @@ async def _write_rows(
     await _write_leases(tx, steps, notice, log_sequences)
     await _write_tasks(tx, steps)
     await timers.write(tx, steps)
+    await _write_blocked(tx, steps)
     await _enqueue(tx, steps, notice)
     called = [step.key for step in steps if any(isinstance(e, CallWebhook) for e in step.effects())]
     if called:
@@ -154,6 +178,24 @@ async def _write_tasks(tx: Tx, steps: list[Steps]) -> None:
     ]
     if discarded:
         await task_updates.discard_checkpoints(tx, discarded)
+
+
+async def _write_blocked(tx: Tx, steps: list[Steps]) -> None:
+    """Write which tasks wait for prerequisites, where that changes, and remove it with the tasks."""
+    waited = [step for step in steps if step.before.blocked is not None]
+    if not waited:
+        return
+    changed = [step for step in waited if step.before.blocked is not step.task.blocked]
+    if changed:
+        blocked = arrays.bools([bool(step.task.blocked) for step in changed])
+        keys = edges.key_arrays([step.key for step in changed])
+        await tx.execute(statement("set_blocked"), keys | {"blocked": blocked})
+    done = [step.key for step in changed if not step.task.blocked]
+    if done:
+        await edges.unblock(tx, done)
+    gone = [s.key for s in waited if any(isinstance(effect, DeleteTask) for effect in s.effects())]
+    if gone:
+        await edges.delete(tx, gone)
 
 
 async def _dequeue(tx: Tx, steps: list[Steps]) -> None:
