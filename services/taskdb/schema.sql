@@ -675,6 +675,37 @@ CREATE TABLE entities (
     FOREIGN KEY(tenant_id) REFERENCES tenants (tenant_id) ON DELETE CASCADE
 );
 
+-- Schedules of tasks. `definition` is the message of the contract without what has a column; the next instant is the
+-- cursor: everything before it has its event in the change log.
+CREATE TABLE schedules (
+    -- Null while paused and after the end.
+    next_fire_time TIMESTAMP WITH TIME ZONE,
+    -- The next instant; next_fire_time is later by its jitter.
+    next_scheduled_time TIMESTAMP WITH TIME ZONE,
+    -- Instants up to this fell into a pause that has ended.
+    skip_until TIMESTAMP WITH TIME ZONE,
+    last_scheduled_time TIMESTAMP WITH TIME ZONE,
+    version BIGINT DEFAULT 1 NOT NULL,
+    create_time TIMESTAMP WITH TIME ZONE DEFAULT now() NOT NULL,
+    update_time TIMESTAMP WITH TIME ZONE DEFAULT now() NOT NULL,
+    fired_count BIGINT DEFAULT 0 NOT NULL,
+    skipped_count BIGINT DEFAULT 0 NOT NULL,
+    missed_count BIGINT DEFAULT 0 NOT NULL,
+    remaining_runs BIGINT CONSTRAINT schedule_remaining_runs CHECK (remaining_runs >= 0),
+    uid UUID NOT NULL,
+    paused BOOLEAN DEFAULT false NOT NULL,
+    pause_on_failure BOOLEAN DEFAULT false NOT NULL,
+    tenant_id TEXT COLLATE "C" NOT NULL,
+    schedule_id TEXT COLLATE "C" NOT NULL CONSTRAINT schedule_id CHECK (length(schedule_id) BETWEEN 1 AND 55),
+    last_task_id TEXT COLLATE "C",
+    pause_note TEXT DEFAULT '' NOT NULL,
+    definition BYTEA NOT NULL,
+    PRIMARY KEY (tenant_id, schedule_id),
+    CONSTRAINT schedule_cursor CHECK ((next_fire_time IS NULL) = (next_scheduled_time IS NULL)),
+    FOREIGN KEY(tenant_id) REFERENCES tenants (tenant_id) ON DELETE CASCADE
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200);
+CREATE INDEX schedules_due ON schedules (next_fire_time) WHERE next_fire_time IS NOT NULL;
+
 -- One row per runner: the newest session. A heartbeat renews this row and nothing else.
 CREATE TABLE sessions (
     epoch BIGINT NOT NULL CHECK (epoch >= 1),
@@ -752,6 +783,15 @@ CREATE TABLE webhook_secrets (
     former_secret BYTEA,
     PRIMARY KEY (tenant_id),
     FOREIGN KEY(tenant_id) REFERENCES tenants (tenant_id) ON DELETE CASCADE
+);
+
+-- The tasks of schedules that pause on a failure, until their end was seen.
+CREATE TABLE schedule_tasks (
+    tenant_id TEXT COLLATE "C" NOT NULL,
+    schedule_id TEXT COLLATE "C" NOT NULL,
+    task_id TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (tenant_id, schedule_id, task_id),
+    FOREIGN KEY(tenant_id, schedule_id) REFERENCES schedules (tenant_id, schedule_id) ON DELETE CASCADE
 );
 
 -- Codes that sign one browser in with the rights of a key, once; only a hash is stored.

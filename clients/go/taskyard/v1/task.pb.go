@@ -26,7 +26,9 @@
 //   SCHEDULED, RUNNING      PAUSED          R,T    PauseTask: the holder gives the lease back, or
 //                                                  it is forced at the deadline
 //   PAUSED                  PENDING         U      ResumeTask
-//   PENDING, PAUSED         CANCELLED       U      CancelTask or admission REPLACE, at once
+//   PENDING, PAUSED         CANCELLED       U      CancelTask or admission REPLACE or
+//                                                  QUEUE_LATEST, at once
+//   PENDING, PAUSED         CANCELLED       T      a condition of spec.after can no longer hold
 //   with a lease            CANCELLED       R,T    CancelTask: the holder confirms, or it is forced
 //                                                  at the deadline; a success that comes first stays
 //   terminal, not SUCCEEDED PENDING         U      RetryTask (explicit, audited, budgets reset)
@@ -60,6 +62,63 @@ const (
 	// Verify that runtime/protoimpl is sufficiently up-to-date.
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
+
+// How a prerequisite has to end.
+type DependencyCondition int32
+
+const (
+	// Same as SUCCEEDED.
+	DependencyCondition_DEPENDENCY_CONDITION_UNSPECIFIED DependencyCondition = 0
+	// SUCCEEDED.
+	DependencyCondition_DEPENDENCY_CONDITION_SUCCEEDED DependencyCondition = 1
+	// In any terminal phase.
+	DependencyCondition_DEPENDENCY_CONDITION_ENDED DependencyCondition = 2
+	// FAILED, TIMED_OUT, CANCELLED or EXHAUSTED.
+	DependencyCondition_DEPENDENCY_CONDITION_NOT_SUCCEEDED DependencyCondition = 3
+)
+
+// Enum value maps for DependencyCondition.
+var (
+	DependencyCondition_name = map[int32]string{
+		0: "DEPENDENCY_CONDITION_UNSPECIFIED",
+		1: "DEPENDENCY_CONDITION_SUCCEEDED",
+		2: "DEPENDENCY_CONDITION_ENDED",
+		3: "DEPENDENCY_CONDITION_NOT_SUCCEEDED",
+	}
+	DependencyCondition_value = map[string]int32{
+		"DEPENDENCY_CONDITION_UNSPECIFIED":   0,
+		"DEPENDENCY_CONDITION_SUCCEEDED":     1,
+		"DEPENDENCY_CONDITION_ENDED":         2,
+		"DEPENDENCY_CONDITION_NOT_SUCCEEDED": 3,
+	}
+)
+
+func (x DependencyCondition) Enum() *DependencyCondition {
+	p := new(DependencyCondition)
+	*p = x
+	return p
+}
+
+func (x DependencyCondition) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (DependencyCondition) Descriptor() protoreflect.EnumDescriptor {
+	return file_taskyard_v1_task_proto_enumTypes[0].Descriptor()
+}
+
+func (DependencyCondition) Type() protoreflect.EnumType {
+	return &file_taskyard_v1_task_proto_enumTypes[0]
+}
+
+func (x DependencyCondition) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use DependencyCondition.Descriptor instead.
+func (DependencyCondition) EnumDescriptor() ([]byte, []int) {
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{0}
+}
 
 // Whether two runs of a task may overlap in time.
 type OverlapPolicy int32
@@ -98,11 +157,11 @@ func (x OverlapPolicy) String() string {
 }
 
 func (OverlapPolicy) Descriptor() protoreflect.EnumDescriptor {
-	return file_taskyard_v1_task_proto_enumTypes[0].Descriptor()
+	return file_taskyard_v1_task_proto_enumTypes[1].Descriptor()
 }
 
 func (OverlapPolicy) Type() protoreflect.EnumType {
-	return &file_taskyard_v1_task_proto_enumTypes[0]
+	return &file_taskyard_v1_task_proto_enumTypes[1]
 }
 
 func (x OverlapPolicy) Number() protoreflect.EnumNumber {
@@ -111,7 +170,7 @@ func (x OverlapPolicy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use OverlapPolicy.Descriptor instead.
 func (OverlapPolicy) EnumDescriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{0}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{1}
 }
 
 // What happens to a task whose runner is lost.
@@ -159,11 +218,11 @@ func (x RunnerLostPolicy) String() string {
 }
 
 func (RunnerLostPolicy) Descriptor() protoreflect.EnumDescriptor {
-	return file_taskyard_v1_task_proto_enumTypes[1].Descriptor()
+	return file_taskyard_v1_task_proto_enumTypes[2].Descriptor()
 }
 
 func (RunnerLostPolicy) Type() protoreflect.EnumType {
-	return &file_taskyard_v1_task_proto_enumTypes[1]
+	return &file_taskyard_v1_task_proto_enumTypes[2]
 }
 
 func (x RunnerLostPolicy) Number() protoreflect.EnumNumber {
@@ -172,7 +231,7 @@ func (x RunnerLostPolicy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RunnerLostPolicy.Descriptor instead.
 func (RunnerLostPolicy) EnumDescriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{1}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{2}
 }
 
 // What to do with a new task whose slot already has a live task.
@@ -187,6 +246,8 @@ const (
 	AdmissionPolicy_ADMISSION_POLICY_REPLACE AdmissionPolicy = 2
 	// Run after them, in priority then creation order.
 	AdmissionPolicy_ADMISSION_POLICY_QUEUE AdmissionPolicy = 3
+	// Run after the task that holds the slot; cancel all others that wait for it.
+	AdmissionPolicy_ADMISSION_POLICY_QUEUE_LATEST AdmissionPolicy = 4
 )
 
 // Enum value maps for AdmissionPolicy.
@@ -196,12 +257,14 @@ var (
 		1: "ADMISSION_POLICY_DROP_IF_RUNNING",
 		2: "ADMISSION_POLICY_REPLACE",
 		3: "ADMISSION_POLICY_QUEUE",
+		4: "ADMISSION_POLICY_QUEUE_LATEST",
 	}
 	AdmissionPolicy_value = map[string]int32{
 		"ADMISSION_POLICY_UNSPECIFIED":     0,
 		"ADMISSION_POLICY_DROP_IF_RUNNING": 1,
 		"ADMISSION_POLICY_REPLACE":         2,
 		"ADMISSION_POLICY_QUEUE":           3,
+		"ADMISSION_POLICY_QUEUE_LATEST":    4,
 	}
 )
 
@@ -216,11 +279,11 @@ func (x AdmissionPolicy) String() string {
 }
 
 func (AdmissionPolicy) Descriptor() protoreflect.EnumDescriptor {
-	return file_taskyard_v1_task_proto_enumTypes[2].Descriptor()
+	return file_taskyard_v1_task_proto_enumTypes[3].Descriptor()
 }
 
 func (AdmissionPolicy) Type() protoreflect.EnumType {
-	return &file_taskyard_v1_task_proto_enumTypes[2]
+	return &file_taskyard_v1_task_proto_enumTypes[3]
 }
 
 func (x AdmissionPolicy) Number() protoreflect.EnumNumber {
@@ -229,7 +292,7 @@ func (x AdmissionPolicy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use AdmissionPolicy.Descriptor instead.
 func (AdmissionPolicy) EnumDescriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{2}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{3}
 }
 
 // Script interpreters.
@@ -277,11 +340,11 @@ func (x Interpreter) String() string {
 }
 
 func (Interpreter) Descriptor() protoreflect.EnumDescriptor {
-	return file_taskyard_v1_task_proto_enumTypes[3].Descriptor()
+	return file_taskyard_v1_task_proto_enumTypes[4].Descriptor()
 }
 
 func (Interpreter) Type() protoreflect.EnumType {
-	return &file_taskyard_v1_task_proto_enumTypes[3]
+	return &file_taskyard_v1_task_proto_enumTypes[4]
 }
 
 func (x Interpreter) Number() protoreflect.EnumNumber {
@@ -290,7 +353,7 @@ func (x Interpreter) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Interpreter.Descriptor instead.
 func (Interpreter) EnumDescriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{3}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{4}
 }
 
 // Lifecycle phase.  New values may be added: treat an unknown one as "live, not claimable".
@@ -362,11 +425,11 @@ func (x TaskPhase) String() string {
 }
 
 func (TaskPhase) Descriptor() protoreflect.EnumDescriptor {
-	return file_taskyard_v1_task_proto_enumTypes[4].Descriptor()
+	return file_taskyard_v1_task_proto_enumTypes[5].Descriptor()
 }
 
 func (TaskPhase) Type() protoreflect.EnumType {
-	return &file_taskyard_v1_task_proto_enumTypes[4]
+	return &file_taskyard_v1_task_proto_enumTypes[5]
 }
 
 func (x TaskPhase) Number() protoreflect.EnumNumber {
@@ -375,7 +438,7 @@ func (x TaskPhase) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TaskPhase.Descriptor instead.
 func (TaskPhase) EnumDescriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{4}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{5}
 }
 
 // Why a PENDING task is not running yet, according to taskdb; ExplainTask returns more.
@@ -394,6 +457,8 @@ const (
 	PendingReason_PENDING_REASON_SLOT_BUSY PendingReason = 4
 	// External task not yet started by its owner.
 	PendingReason_PENDING_REASON_EXTERNAL PendingReason = 5
+	// A task of spec.after has not ended.
+	PendingReason_PENDING_REASON_BLOCKED PendingReason = 6
 )
 
 // Enum value maps for PendingReason.
@@ -405,6 +470,7 @@ var (
 		3: "PENDING_REASON_BACKOFF",
 		4: "PENDING_REASON_SLOT_BUSY",
 		5: "PENDING_REASON_EXTERNAL",
+		6: "PENDING_REASON_BLOCKED",
 	}
 	PendingReason_value = map[string]int32{
 		"PENDING_REASON_UNSPECIFIED": 0,
@@ -413,6 +479,7 @@ var (
 		"PENDING_REASON_BACKOFF":     3,
 		"PENDING_REASON_SLOT_BUSY":   4,
 		"PENDING_REASON_EXTERNAL":    5,
+		"PENDING_REASON_BLOCKED":     6,
 	}
 )
 
@@ -427,11 +494,11 @@ func (x PendingReason) String() string {
 }
 
 func (PendingReason) Descriptor() protoreflect.EnumDescriptor {
-	return file_taskyard_v1_task_proto_enumTypes[5].Descriptor()
+	return file_taskyard_v1_task_proto_enumTypes[6].Descriptor()
 }
 
 func (PendingReason) Type() protoreflect.EnumType {
-	return &file_taskyard_v1_task_proto_enumTypes[5]
+	return &file_taskyard_v1_task_proto_enumTypes[6]
 }
 
 func (x PendingReason) Number() protoreflect.EnumNumber {
@@ -440,7 +507,7 @@ func (x PendingReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PendingReason.Descriptor instead.
 func (PendingReason) EnumDescriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{5}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{6}
 }
 
 // Actions a user can ask for.
@@ -480,11 +547,11 @@ func (x TaskAction) String() string {
 }
 
 func (TaskAction) Descriptor() protoreflect.EnumDescriptor {
-	return file_taskyard_v1_task_proto_enumTypes[6].Descriptor()
+	return file_taskyard_v1_task_proto_enumTypes[7].Descriptor()
 }
 
 func (TaskAction) Type() protoreflect.EnumType {
-	return &file_taskyard_v1_task_proto_enumTypes[6]
+	return &file_taskyard_v1_task_proto_enumTypes[7]
 }
 
 func (x TaskAction) Number() protoreflect.EnumNumber {
@@ -493,7 +560,7 @@ func (x TaskAction) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TaskAction.Descriptor instead.
 func (TaskAction) EnumDescriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{6}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{7}
 }
 
 // State of a TaskRun.
@@ -557,11 +624,11 @@ func (x RunState) String() string {
 }
 
 func (RunState) Descriptor() protoreflect.EnumDescriptor {
-	return file_taskyard_v1_task_proto_enumTypes[7].Descriptor()
+	return file_taskyard_v1_task_proto_enumTypes[8].Descriptor()
 }
 
 func (RunState) Type() protoreflect.EnumType {
-	return &file_taskyard_v1_task_proto_enumTypes[7]
+	return &file_taskyard_v1_task_proto_enumTypes[8]
 }
 
 func (x RunState) Number() protoreflect.EnumNumber {
@@ -570,7 +637,7 @@ func (x RunState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RunState.Descriptor instead.
 func (RunState) EnumDescriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{7}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{8}
 }
 
 // A unit of work: metadata + spec (desired) + status (observed).
@@ -814,7 +881,7 @@ type TaskSpec struct {
 	// Per attempt, from Started.  Platform limit 7 d; a TaskType narrows it (1..180 min
 	// for the AIOpsLab types).
 	AttemptTimeout *durationpb.Duration `protobuf:"bytes,11,opt,name=attempt_timeout,json=attemptTimeout,proto3" json:"attempt_timeout,omitempty"`
-	// From creation, over all attempts.  Unset: none.
+	// From creation, over all attempts and the wait for spec.after.  Unset: none.
 	TotalTimeout *durationpb.Duration `protobuf:"bytes,12,opt,name=total_timeout,json=totalTimeout,proto3" json:"total_timeout,omitempty"`
 	// Not claimable before.
 	NotBefore *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=not_before,json=notBefore,proto3" json:"not_before,omitempty"`
@@ -842,7 +909,15 @@ type TaskSpec struct {
 	// How long ALLOW work continues after its lease expired.  Default 1 h.
 	OrphanTimeout *durationpb.Duration `protobuf:"bytes,23,opt,name=orphan_timeout,json=orphanTimeout,proto3" json:"orphan_timeout,omitempty"`
 	// What becomes of the task when its runner is lost.  Default WAIT.
-	OnRunnerLost  RunnerLostPolicy `protobuf:"varint,24,opt,name=on_runner_lost,json=onRunnerLost,proto3,enum=taskyard.v1.RunnerLostPolicy" json:"on_runner_lost,omitempty"`
+	OnRunnerLost RunnerLostPolicy `protobuf:"varint,24,opt,name=on_runner_lost,json=onRunnerLost,proto3,enum=taskyard.v1.RunnerLostPolicy" json:"on_runner_lost,omitempty"`
+	// Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+	// PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+	// error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+	After []*Dependency `protobuf:"bytes,25,rep,name=after,proto3" json:"after,omitempty"`
+	// tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+	Schedule string `protobuf:"bytes,30,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	// The instant of its schedule that the task is for; set by the server only.
+	ScheduledTime *timestamppb.Timestamp `protobuf:"bytes,31,opt,name=scheduled_time,json=scheduledTime,proto3" json:"scheduled_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1045,6 +1120,93 @@ func (x *TaskSpec) GetOnRunnerLost() RunnerLostPolicy {
 	return RunnerLostPolicy_RUNNER_LOST_POLICY_UNSPECIFIED
 }
 
+func (x *TaskSpec) GetAfter() []*Dependency {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *TaskSpec) GetSchedule() string {
+	if x != nil {
+		return x.Schedule
+	}
+	return ""
+}
+
+func (x *TaskSpec) GetScheduledTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ScheduledTime
+	}
+	return nil
+}
+
+// A task that has to end before another becomes claimable.
+type Dependency struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// tenants/{tenant}/tasks/{task}, or the id of a task of the same tenant.  It exists or is
+	// archived; in an ATOMIC batch it may be an item of the same batch.
+	Task string `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
+	// How it has to end.  Default SUCCEEDED.
+	When DependencyCondition `protobuf:"varint,3,opt,name=when,proto3,enum=taskyard.v1.DependencyCondition" json:"when,omitempty"`
+	// Name under which its result reaches the workload: TASKYARD_INPUTS_DIR/{alias}.json and
+	// ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.
+	Alias         string `protobuf:"bytes,4,opt,name=alias,proto3" json:"alias,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Dependency) Reset() {
+	*x = Dependency{}
+	mi := &file_taskyard_v1_task_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Dependency) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Dependency) ProtoMessage() {}
+
+func (x *Dependency) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_task_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Dependency.ProtoReflect.Descriptor instead.
+func (*Dependency) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Dependency) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *Dependency) GetWhen() DependencyCondition {
+	if x != nil {
+		return x.When
+	}
+	return DependencyCondition_DEPENDENCY_CONDITION_UNSPECIFIED
+}
+
+func (x *Dependency) GetAlias() string {
+	if x != nil {
+		return x.Alias
+	}
+	return ""
+}
+
 // Business object a task works on (seed: entity_type + entity_id).
 type EntityRef struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1058,7 +1220,7 @@ type EntityRef struct {
 
 func (x *EntityRef) Reset() {
 	*x = EntityRef{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[3]
+	mi := &file_taskyard_v1_task_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1070,7 +1232,7 @@ func (x *EntityRef) String() string {
 func (*EntityRef) ProtoMessage() {}
 
 func (x *EntityRef) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[3]
+	mi := &file_taskyard_v1_task_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1083,7 +1245,7 @@ func (x *EntityRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EntityRef.ProtoReflect.Descriptor instead.
 func (*EntityRef) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{3}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *EntityRef) GetType() string {
@@ -1121,7 +1283,7 @@ type Execution struct {
 
 func (x *Execution) Reset() {
 	*x = Execution{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[4]
+	mi := &file_taskyard_v1_task_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1133,7 +1295,7 @@ func (x *Execution) String() string {
 func (*Execution) ProtoMessage() {}
 
 func (x *Execution) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[4]
+	mi := &file_taskyard_v1_task_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1146,7 +1308,7 @@ func (x *Execution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Execution.ProtoReflect.Descriptor instead.
 func (*Execution) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{4}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Execution) GetKind() isExecution_Kind {
@@ -1287,7 +1449,7 @@ type CommandExecution struct {
 
 func (x *CommandExecution) Reset() {
 	*x = CommandExecution{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[5]
+	mi := &file_taskyard_v1_task_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1299,7 +1461,7 @@ func (x *CommandExecution) String() string {
 func (*CommandExecution) ProtoMessage() {}
 
 func (x *CommandExecution) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[5]
+	mi := &file_taskyard_v1_task_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1312,7 +1474,7 @@ func (x *CommandExecution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandExecution.ProtoReflect.Descriptor instead.
 func (*CommandExecution) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{5}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CommandExecution) GetProgram() string {
@@ -1357,7 +1519,7 @@ type ScriptExecution struct {
 
 func (x *ScriptExecution) Reset() {
 	*x = ScriptExecution{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[6]
+	mi := &file_taskyard_v1_task_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1369,7 +1531,7 @@ func (x *ScriptExecution) String() string {
 func (*ScriptExecution) ProtoMessage() {}
 
 func (x *ScriptExecution) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[6]
+	mi := &file_taskyard_v1_task_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1382,7 +1544,7 @@ func (x *ScriptExecution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScriptExecution.ProtoReflect.Descriptor instead.
 func (*ScriptExecution) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{6}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ScriptExecution) GetInterpreter() Interpreter {
@@ -1446,7 +1608,7 @@ type ContainerExecution struct {
 
 func (x *ContainerExecution) Reset() {
 	*x = ContainerExecution{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[7]
+	mi := &file_taskyard_v1_task_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1458,7 +1620,7 @@ func (x *ContainerExecution) String() string {
 func (*ContainerExecution) ProtoMessage() {}
 
 func (x *ContainerExecution) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[7]
+	mi := &file_taskyard_v1_task_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1471,7 +1633,7 @@ func (x *ContainerExecution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContainerExecution.ProtoReflect.Descriptor instead.
 func (*ContainerExecution) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{7}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ContainerExecution) GetImage() string {
@@ -1529,7 +1691,7 @@ type WasmExecution struct {
 
 func (x *WasmExecution) Reset() {
 	*x = WasmExecution{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[8]
+	mi := &file_taskyard_v1_task_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1541,7 +1703,7 @@ func (x *WasmExecution) String() string {
 func (*WasmExecution) ProtoMessage() {}
 
 func (x *WasmExecution) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[8]
+	mi := &file_taskyard_v1_task_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1554,7 +1716,7 @@ func (x *WasmExecution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WasmExecution.ProtoReflect.Descriptor instead.
 func (*WasmExecution) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{8}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *WasmExecution) GetModule() isWasmExecution_Module {
@@ -1625,7 +1787,7 @@ type FunctionExecution struct {
 
 func (x *FunctionExecution) Reset() {
 	*x = FunctionExecution{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[9]
+	mi := &file_taskyard_v1_task_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1637,7 +1799,7 @@ func (x *FunctionExecution) String() string {
 func (*FunctionExecution) ProtoMessage() {}
 
 func (x *FunctionExecution) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[9]
+	mi := &file_taskyard_v1_task_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1650,7 +1812,7 @@ func (x *FunctionExecution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FunctionExecution.ProtoReflect.Descriptor instead.
 func (*FunctionExecution) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{9}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *FunctionExecution) GetFunction() string {
@@ -1671,7 +1833,7 @@ type ExternalExecution struct {
 
 func (x *ExternalExecution) Reset() {
 	*x = ExternalExecution{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[10]
+	mi := &file_taskyard_v1_task_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1683,7 +1845,7 @@ func (x *ExternalExecution) String() string {
 func (*ExternalExecution) ProtoMessage() {}
 
 func (x *ExternalExecution) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[10]
+	mi := &file_taskyard_v1_task_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1696,7 +1858,7 @@ func (x *ExternalExecution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExternalExecution.ProtoReflect.Descriptor instead.
 func (*ExternalExecution) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{10}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ExternalExecution) GetReportTimeout() *durationpb.Duration {
@@ -1718,7 +1880,7 @@ type EmbeddedExecution struct {
 
 func (x *EmbeddedExecution) Reset() {
 	*x = EmbeddedExecution{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[11]
+	mi := &file_taskyard_v1_task_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1730,7 +1892,7 @@ func (x *EmbeddedExecution) String() string {
 func (*EmbeddedExecution) ProtoMessage() {}
 
 func (x *EmbeddedExecution) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[11]
+	mi := &file_taskyard_v1_task_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1743,7 +1905,7 @@ func (x *EmbeddedExecution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbeddedExecution.ProtoReflect.Descriptor instead.
 func (*EmbeddedExecution) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{11}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *EmbeddedExecution) GetFunction() string {
@@ -1771,7 +1933,7 @@ type Placement struct {
 
 func (x *Placement) Reset() {
 	*x = Placement{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[12]
+	mi := &file_taskyard_v1_task_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1783,7 +1945,7 @@ func (x *Placement) String() string {
 func (*Placement) ProtoMessage() {}
 
 func (x *Placement) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[12]
+	mi := &file_taskyard_v1_task_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1796,7 +1958,7 @@ func (x *Placement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Placement.ProtoReflect.Descriptor instead.
 func (*Placement) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{12}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Placement) GetRequired() *RunnerConstraint {
@@ -1837,7 +1999,7 @@ type RunnerConstraint struct {
 
 func (x *RunnerConstraint) Reset() {
 	*x = RunnerConstraint{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[13]
+	mi := &file_taskyard_v1_task_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1849,7 +2011,7 @@ func (x *RunnerConstraint) String() string {
 func (*RunnerConstraint) ProtoMessage() {}
 
 func (x *RunnerConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[13]
+	mi := &file_taskyard_v1_task_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1862,7 +2024,7 @@ func (x *RunnerConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunnerConstraint.ProtoReflect.Descriptor instead.
 func (*RunnerConstraint) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{13}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RunnerConstraint) GetRunnerIds() []string {
@@ -1906,7 +2068,7 @@ type PreferredRunners struct {
 
 func (x *PreferredRunners) Reset() {
 	*x = PreferredRunners{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[14]
+	mi := &file_taskyard_v1_task_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1918,7 +2080,7 @@ func (x *PreferredRunners) String() string {
 func (*PreferredRunners) ProtoMessage() {}
 
 func (x *PreferredRunners) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[14]
+	mi := &file_taskyard_v1_task_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1931,7 +2093,7 @@ func (x *PreferredRunners) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreferredRunners.ProtoReflect.Descriptor instead.
 func (*PreferredRunners) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{14}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PreferredRunners) GetWeight() int32 {
@@ -1961,7 +2123,7 @@ type Callback struct {
 
 func (x *Callback) Reset() {
 	*x = Callback{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[15]
+	mi := &file_taskyard_v1_task_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1973,7 +2135,7 @@ func (x *Callback) String() string {
 func (*Callback) ProtoMessage() {}
 
 func (x *Callback) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[15]
+	mi := &file_taskyard_v1_task_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1986,7 +2148,7 @@ func (x *Callback) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Callback.ProtoReflect.Descriptor instead.
 func (*Callback) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{15}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Callback) GetUrl() string {
@@ -2056,7 +2218,7 @@ type TaskStatus struct {
 
 func (x *TaskStatus) Reset() {
 	*x = TaskStatus{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[16]
+	mi := &file_taskyard_v1_task_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2068,7 +2230,7 @@ func (x *TaskStatus) String() string {
 func (*TaskStatus) ProtoMessage() {}
 
 func (x *TaskStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[16]
+	mi := &file_taskyard_v1_task_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2081,7 +2243,7 @@ func (x *TaskStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStatus.ProtoReflect.Descriptor instead.
 func (*TaskStatus) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{16}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TaskStatus) GetPhase() TaskPhase {
@@ -2257,7 +2419,7 @@ type RequestedAction struct {
 
 func (x *RequestedAction) Reset() {
 	*x = RequestedAction{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[17]
+	mi := &file_taskyard_v1_task_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2269,7 +2431,7 @@ func (x *RequestedAction) String() string {
 func (*RequestedAction) ProtoMessage() {}
 
 func (x *RequestedAction) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[17]
+	mi := &file_taskyard_v1_task_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2282,7 +2444,7 @@ func (x *RequestedAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestedAction.ProtoReflect.Descriptor instead.
 func (*RequestedAction) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{17}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RequestedAction) GetAction() TaskAction {
@@ -2333,7 +2495,7 @@ type TaskResult struct {
 
 func (x *TaskResult) Reset() {
 	*x = TaskResult{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[18]
+	mi := &file_taskyard_v1_task_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2345,7 +2507,7 @@ func (x *TaskResult) String() string {
 func (*TaskResult) ProtoMessage() {}
 
 func (x *TaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[18]
+	mi := &file_taskyard_v1_task_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2358,7 +2520,7 @@ func (x *TaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
 func (*TaskResult) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{18}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TaskResult) GetOutput() *Payload {
@@ -2410,7 +2572,7 @@ type TaskRun struct {
 
 func (x *TaskRun) Reset() {
 	*x = TaskRun{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[19]
+	mi := &file_taskyard_v1_task_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2422,7 +2584,7 @@ func (x *TaskRun) String() string {
 func (*TaskRun) ProtoMessage() {}
 
 func (x *TaskRun) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[19]
+	mi := &file_taskyard_v1_task_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2435,7 +2597,7 @@ func (x *TaskRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskRun.ProtoReflect.Descriptor instead.
 func (*TaskRun) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{19}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TaskRun) GetName() string {
@@ -2558,8 +2720,7 @@ const file_taskyard_v1_task_proto_rawDesc = "" +
 	"\vtraceparent\x18\v \x01(\tR\vtraceparent\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xad\n" +
-	"\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbb\v\n" +
 	"\bTaskSpec\x12\x1b\n" +
 	"\ttask_type\x18\x01 \x01(\tR\btaskType\x12.\n" +
 	"\apayload\x18\x02 \x01(\v2\x14.taskyard.v1.PayloadR\apayload\x124\n" +
@@ -2586,10 +2747,18 @@ const file_taskyard_v1_task_proto_rawDesc = "" +
 	"\x11stop_grace_period\x18\x15 \x01(\v2\x19.google.protobuf.DurationR\x0fstopGracePeriod\x124\n" +
 	"\aoverlap\x18\x16 \x01(\x0e2\x1a.taskyard.v1.OverlapPolicyR\aoverlap\x12@\n" +
 	"\x0eorphan_timeout\x18\x17 \x01(\v2\x19.google.protobuf.DurationR\rorphanTimeout\x12C\n" +
-	"\x0eon_runner_lost\x18\x18 \x01(\x0e2\x1d.taskyard.v1.RunnerLostPolicyR\fonRunnerLostB\v\n" +
+	"\x0eon_runner_lost\x18\x18 \x01(\x0e2\x1d.taskyard.v1.RunnerLostPolicyR\fonRunnerLost\x12-\n" +
+	"\x05after\x18\x19 \x03(\v2\x17.taskyard.v1.DependencyR\x05after\x12\x1a\n" +
+	"\bschedule\x18\x1e \x01(\tR\bschedule\x12A\n" +
+	"\x0escheduled_time\x18\x1f \x01(\v2\x1a.google.protobuf.TimestampR\rscheduledTimeB\v\n" +
 	"\t_priorityB\f\n" +
 	"\n" +
-	"_max_steps\"/\n" +
+	"_max_steps\"l\n" +
+	"\n" +
+	"Dependency\x12\x12\n" +
+	"\x04task\x18\x01 \x01(\tR\x04task\x124\n" +
+	"\x04when\x18\x03 \x01(\x0e2 .taskyard.v1.DependencyConditionR\x04when\x12\x14\n" +
+	"\x05alias\x18\x04 \x01(\tR\x05alias\"/\n" +
 	"\tEntityRef\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\"\xb3\x03\n" +
@@ -2714,7 +2883,12 @@ const file_taskyard_v1_task_proto_rawDesc = "" +
 	"\x19start_checkpoint_sequence\x18\f \x01(\x03R\x17startCheckpointSequence\x12,\n" +
 	"\x12task_type_revision\x18\r \x01(\x03R\x10taskTypeRevisionB\f\n" +
 	"\n" +
-	"_exit_code*d\n" +
+	"_exit_code*\xa7\x01\n" +
+	"\x13DependencyCondition\x12$\n" +
+	" DEPENDENCY_CONDITION_UNSPECIFIED\x10\x00\x12\"\n" +
+	"\x1eDEPENDENCY_CONDITION_SUCCEEDED\x10\x01\x12\x1e\n" +
+	"\x1aDEPENDENCY_CONDITION_ENDED\x10\x02\x12&\n" +
+	"\"DEPENDENCY_CONDITION_NOT_SUCCEEDED\x10\x03*d\n" +
 	"\rOverlapPolicy\x12\x1e\n" +
 	"\x1aOVERLAP_POLICY_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15OVERLAP_POLICY_FORBID\x10\x01\x12\x18\n" +
@@ -2724,12 +2898,13 @@ const file_taskyard_v1_task_proto_rawDesc = "" +
 	"\x17RUNNER_LOST_POLICY_WAIT\x10\x01\x12#\n" +
 	"\x1fRUNNER_LOST_POLICY_REDISTRIBUTE\x10\x02\x12\x1b\n" +
 	"\x17RUNNER_LOST_POLICY_FAIL\x10\x03\x12\x1b\n" +
-	"\x17RUNNER_LOST_POLICY_HOLD\x10\x04*\x93\x01\n" +
+	"\x17RUNNER_LOST_POLICY_HOLD\x10\x04*\xb6\x01\n" +
 	"\x0fAdmissionPolicy\x12 \n" +
 	"\x1cADMISSION_POLICY_UNSPECIFIED\x10\x00\x12$\n" +
 	" ADMISSION_POLICY_DROP_IF_RUNNING\x10\x01\x12\x1c\n" +
 	"\x18ADMISSION_POLICY_REPLACE\x10\x02\x12\x1a\n" +
-	"\x16ADMISSION_POLICY_QUEUE\x10\x03*\x86\x01\n" +
+	"\x16ADMISSION_POLICY_QUEUE\x10\x03\x12!\n" +
+	"\x1dADMISSION_POLICY_QUEUE_LATEST\x10\x04*\x86\x01\n" +
 	"\vInterpreter\x12\x1b\n" +
 	"\x17INTERPRETER_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10INTERPRETER_BASH\x10\x01\x12\x16\n" +
@@ -2748,14 +2923,15 @@ const file_taskyard_v1_task_proto_rawDesc = "" +
 	"\x11TASK_PHASE_FAILED\x10\v\x12\x18\n" +
 	"\x14TASK_PHASE_TIMED_OUT\x10\f\x12\x18\n" +
 	"\x14TASK_PHASE_CANCELLED\x10\r\x12\x18\n" +
-	"\x14TASK_PHASE_EXHAUSTED\x10\x0e*\xbd\x01\n" +
+	"\x14TASK_PHASE_EXHAUSTED\x10\x0e*\xd9\x01\n" +
 	"\rPendingReason\x12\x1e\n" +
 	"\x1aPENDING_REASON_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15PENDING_REASON_QUEUED\x10\x01\x12\x1a\n" +
 	"\x16PENDING_REASON_DELAYED\x10\x02\x12\x1a\n" +
 	"\x16PENDING_REASON_BACKOFF\x10\x03\x12\x1c\n" +
 	"\x18PENDING_REASON_SLOT_BUSY\x10\x04\x12\x1b\n" +
-	"\x17PENDING_REASON_EXTERNAL\x10\x05*X\n" +
+	"\x17PENDING_REASON_EXTERNAL\x10\x05\x12\x1a\n" +
+	"\x16PENDING_REASON_BLOCKED\x10\x06*X\n" +
 	"\n" +
 	"TaskAction\x12\x1b\n" +
 	"\x17TASK_ACTION_UNSPECIFIED\x10\x00\x12\x16\n" +
@@ -2785,126 +2961,131 @@ func file_taskyard_v1_task_proto_rawDescGZIP() []byte {
 	return file_taskyard_v1_task_proto_rawDescData
 }
 
-var file_taskyard_v1_task_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_taskyard_v1_task_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_taskyard_v1_task_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
+var file_taskyard_v1_task_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_taskyard_v1_task_proto_goTypes = []any{
-	(OverlapPolicy)(0),            // 0: taskyard.v1.OverlapPolicy
-	(RunnerLostPolicy)(0),         // 1: taskyard.v1.RunnerLostPolicy
-	(AdmissionPolicy)(0),          // 2: taskyard.v1.AdmissionPolicy
-	(Interpreter)(0),              // 3: taskyard.v1.Interpreter
-	(TaskPhase)(0),                // 4: taskyard.v1.TaskPhase
-	(PendingReason)(0),            // 5: taskyard.v1.PendingReason
-	(TaskAction)(0),               // 6: taskyard.v1.TaskAction
-	(RunState)(0),                 // 7: taskyard.v1.RunState
-	(*Task)(nil),                  // 8: taskyard.v1.Task
-	(*TaskMetadata)(nil),          // 9: taskyard.v1.TaskMetadata
-	(*TaskSpec)(nil),              // 10: taskyard.v1.TaskSpec
-	(*EntityRef)(nil),             // 11: taskyard.v1.EntityRef
-	(*Execution)(nil),             // 12: taskyard.v1.Execution
-	(*CommandExecution)(nil),      // 13: taskyard.v1.CommandExecution
-	(*ScriptExecution)(nil),       // 14: taskyard.v1.ScriptExecution
-	(*ContainerExecution)(nil),    // 15: taskyard.v1.ContainerExecution
-	(*WasmExecution)(nil),         // 16: taskyard.v1.WasmExecution
-	(*FunctionExecution)(nil),     // 17: taskyard.v1.FunctionExecution
-	(*ExternalExecution)(nil),     // 18: taskyard.v1.ExternalExecution
-	(*EmbeddedExecution)(nil),     // 19: taskyard.v1.EmbeddedExecution
-	(*Placement)(nil),             // 20: taskyard.v1.Placement
-	(*RunnerConstraint)(nil),      // 21: taskyard.v1.RunnerConstraint
-	(*PreferredRunners)(nil),      // 22: taskyard.v1.PreferredRunners
-	(*Callback)(nil),              // 23: taskyard.v1.Callback
-	(*TaskStatus)(nil),            // 24: taskyard.v1.TaskStatus
-	(*RequestedAction)(nil),       // 25: taskyard.v1.RequestedAction
-	(*TaskResult)(nil),            // 26: taskyard.v1.TaskResult
-	(*TaskRun)(nil),               // 27: taskyard.v1.TaskRun
-	nil,                           // 28: taskyard.v1.TaskMetadata.LabelsEntry
-	nil,                           // 29: taskyard.v1.Callback.HeadersEntry
-	(*timestamppb.Timestamp)(nil), // 30: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),       // 31: google.protobuf.Struct
-	(*Actor)(nil),                 // 32: taskyard.v1.Actor
-	(*Payload)(nil),               // 33: taskyard.v1.Payload
-	(*Resources)(nil),             // 34: taskyard.v1.Resources
-	(*RetryPolicy)(nil),           // 35: taskyard.v1.RetryPolicy
-	(*durationpb.Duration)(nil),   // 36: google.protobuf.Duration
-	(*EnvVar)(nil),                // 37: taskyard.v1.EnvVar
-	(*RunnerSelector)(nil),        // 38: taskyard.v1.RunnerSelector
-	(*Progress)(nil),              // 39: taskyard.v1.Progress
-	(*TaskError)(nil),             // 40: taskyard.v1.TaskError
+	(DependencyCondition)(0),      // 0: taskyard.v1.DependencyCondition
+	(OverlapPolicy)(0),            // 1: taskyard.v1.OverlapPolicy
+	(RunnerLostPolicy)(0),         // 2: taskyard.v1.RunnerLostPolicy
+	(AdmissionPolicy)(0),          // 3: taskyard.v1.AdmissionPolicy
+	(Interpreter)(0),              // 4: taskyard.v1.Interpreter
+	(TaskPhase)(0),                // 5: taskyard.v1.TaskPhase
+	(PendingReason)(0),            // 6: taskyard.v1.PendingReason
+	(TaskAction)(0),               // 7: taskyard.v1.TaskAction
+	(RunState)(0),                 // 8: taskyard.v1.RunState
+	(*Task)(nil),                  // 9: taskyard.v1.Task
+	(*TaskMetadata)(nil),          // 10: taskyard.v1.TaskMetadata
+	(*TaskSpec)(nil),              // 11: taskyard.v1.TaskSpec
+	(*Dependency)(nil),            // 12: taskyard.v1.Dependency
+	(*EntityRef)(nil),             // 13: taskyard.v1.EntityRef
+	(*Execution)(nil),             // 14: taskyard.v1.Execution
+	(*CommandExecution)(nil),      // 15: taskyard.v1.CommandExecution
+	(*ScriptExecution)(nil),       // 16: taskyard.v1.ScriptExecution
+	(*ContainerExecution)(nil),    // 17: taskyard.v1.ContainerExecution
+	(*WasmExecution)(nil),         // 18: taskyard.v1.WasmExecution
+	(*FunctionExecution)(nil),     // 19: taskyard.v1.FunctionExecution
+	(*ExternalExecution)(nil),     // 20: taskyard.v1.ExternalExecution
+	(*EmbeddedExecution)(nil),     // 21: taskyard.v1.EmbeddedExecution
+	(*Placement)(nil),             // 22: taskyard.v1.Placement
+	(*RunnerConstraint)(nil),      // 23: taskyard.v1.RunnerConstraint
+	(*PreferredRunners)(nil),      // 24: taskyard.v1.PreferredRunners
+	(*Callback)(nil),              // 25: taskyard.v1.Callback
+	(*TaskStatus)(nil),            // 26: taskyard.v1.TaskStatus
+	(*RequestedAction)(nil),       // 27: taskyard.v1.RequestedAction
+	(*TaskResult)(nil),            // 28: taskyard.v1.TaskResult
+	(*TaskRun)(nil),               // 29: taskyard.v1.TaskRun
+	nil,                           // 30: taskyard.v1.TaskMetadata.LabelsEntry
+	nil,                           // 31: taskyard.v1.Callback.HeadersEntry
+	(*timestamppb.Timestamp)(nil), // 32: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),       // 33: google.protobuf.Struct
+	(*Actor)(nil),                 // 34: taskyard.v1.Actor
+	(*Payload)(nil),               // 35: taskyard.v1.Payload
+	(*Resources)(nil),             // 36: taskyard.v1.Resources
+	(*RetryPolicy)(nil),           // 37: taskyard.v1.RetryPolicy
+	(*durationpb.Duration)(nil),   // 38: google.protobuf.Duration
+	(*EnvVar)(nil),                // 39: taskyard.v1.EnvVar
+	(*RunnerSelector)(nil),        // 40: taskyard.v1.RunnerSelector
+	(*Progress)(nil),              // 41: taskyard.v1.Progress
+	(*TaskError)(nil),             // 42: taskyard.v1.TaskError
 }
 var file_taskyard_v1_task_proto_depIdxs = []int32{
-	9,  // 0: taskyard.v1.Task.metadata:type_name -> taskyard.v1.TaskMetadata
-	10, // 1: taskyard.v1.Task.spec:type_name -> taskyard.v1.TaskSpec
-	24, // 2: taskyard.v1.Task.status:type_name -> taskyard.v1.TaskStatus
-	30, // 3: taskyard.v1.TaskMetadata.create_time:type_name -> google.protobuf.Timestamp
-	30, // 4: taskyard.v1.TaskMetadata.update_time:type_name -> google.protobuf.Timestamp
-	30, // 5: taskyard.v1.TaskMetadata.expire_time:type_name -> google.protobuf.Timestamp
-	28, // 6: taskyard.v1.TaskMetadata.labels:type_name -> taskyard.v1.TaskMetadata.LabelsEntry
-	31, // 7: taskyard.v1.TaskMetadata.annotations:type_name -> google.protobuf.Struct
-	32, // 8: taskyard.v1.TaskMetadata.creator:type_name -> taskyard.v1.Actor
-	33, // 9: taskyard.v1.TaskSpec.payload:type_name -> taskyard.v1.Payload
-	12, // 10: taskyard.v1.TaskSpec.execution:type_name -> taskyard.v1.Execution
-	11, // 11: taskyard.v1.TaskSpec.entity:type_name -> taskyard.v1.EntityRef
-	2,  // 12: taskyard.v1.TaskSpec.admission:type_name -> taskyard.v1.AdmissionPolicy
-	20, // 13: taskyard.v1.TaskSpec.placement:type_name -> taskyard.v1.Placement
-	34, // 14: taskyard.v1.TaskSpec.resources:type_name -> taskyard.v1.Resources
-	35, // 15: taskyard.v1.TaskSpec.retry:type_name -> taskyard.v1.RetryPolicy
-	36, // 16: taskyard.v1.TaskSpec.attempt_timeout:type_name -> google.protobuf.Duration
-	36, // 17: taskyard.v1.TaskSpec.total_timeout:type_name -> google.protobuf.Duration
-	30, // 18: taskyard.v1.TaskSpec.not_before:type_name -> google.protobuf.Timestamp
-	36, // 19: taskyard.v1.TaskSpec.checkpoint_interval:type_name -> google.protobuf.Duration
-	23, // 20: taskyard.v1.TaskSpec.callback:type_name -> taskyard.v1.Callback
-	37, // 21: taskyard.v1.TaskSpec.env:type_name -> taskyard.v1.EnvVar
-	36, // 22: taskyard.v1.TaskSpec.retention:type_name -> google.protobuf.Duration
-	36, // 23: taskyard.v1.TaskSpec.queue_timeout:type_name -> google.protobuf.Duration
-	36, // 24: taskyard.v1.TaskSpec.silence_timeout:type_name -> google.protobuf.Duration
-	36, // 25: taskyard.v1.TaskSpec.stop_grace_period:type_name -> google.protobuf.Duration
-	0,  // 26: taskyard.v1.TaskSpec.overlap:type_name -> taskyard.v1.OverlapPolicy
-	36, // 27: taskyard.v1.TaskSpec.orphan_timeout:type_name -> google.protobuf.Duration
-	1,  // 28: taskyard.v1.TaskSpec.on_runner_lost:type_name -> taskyard.v1.RunnerLostPolicy
-	13, // 29: taskyard.v1.Execution.command:type_name -> taskyard.v1.CommandExecution
-	14, // 30: taskyard.v1.Execution.script:type_name -> taskyard.v1.ScriptExecution
-	15, // 31: taskyard.v1.Execution.container:type_name -> taskyard.v1.ContainerExecution
-	16, // 32: taskyard.v1.Execution.wasm:type_name -> taskyard.v1.WasmExecution
-	17, // 33: taskyard.v1.Execution.function:type_name -> taskyard.v1.FunctionExecution
-	18, // 34: taskyard.v1.Execution.external:type_name -> taskyard.v1.ExternalExecution
-	19, // 35: taskyard.v1.Execution.embedded:type_name -> taskyard.v1.EmbeddedExecution
-	3,  // 36: taskyard.v1.ScriptExecution.interpreter:type_name -> taskyard.v1.Interpreter
-	36, // 37: taskyard.v1.ExternalExecution.report_timeout:type_name -> google.protobuf.Duration
-	21, // 38: taskyard.v1.Placement.required:type_name -> taskyard.v1.RunnerConstraint
-	22, // 39: taskyard.v1.Placement.preferred:type_name -> taskyard.v1.PreferredRunners
-	21, // 40: taskyard.v1.Placement.avoid:type_name -> taskyard.v1.RunnerConstraint
-	38, // 41: taskyard.v1.RunnerConstraint.selector:type_name -> taskyard.v1.RunnerSelector
-	21, // 42: taskyard.v1.PreferredRunners.runners:type_name -> taskyard.v1.RunnerConstraint
-	29, // 43: taskyard.v1.Callback.headers:type_name -> taskyard.v1.Callback.HeadersEntry
-	4,  // 44: taskyard.v1.TaskStatus.phase:type_name -> taskyard.v1.TaskPhase
-	5,  // 45: taskyard.v1.TaskStatus.pending_reason:type_name -> taskyard.v1.PendingReason
-	25, // 46: taskyard.v1.TaskStatus.requested_action:type_name -> taskyard.v1.RequestedAction
-	30, // 47: taskyard.v1.TaskStatus.lease_expire_time:type_name -> google.protobuf.Timestamp
-	30, // 48: taskyard.v1.TaskStatus.next_attempt_time:type_name -> google.protobuf.Timestamp
-	39, // 49: taskyard.v1.TaskStatus.progress:type_name -> taskyard.v1.Progress
-	26, // 50: taskyard.v1.TaskStatus.result:type_name -> taskyard.v1.TaskResult
-	40, // 51: taskyard.v1.TaskStatus.error:type_name -> taskyard.v1.TaskError
-	31, // 52: taskyard.v1.TaskStatus.details:type_name -> google.protobuf.Struct
-	30, // 53: taskyard.v1.TaskStatus.ready_time:type_name -> google.protobuf.Timestamp
-	30, // 54: taskyard.v1.TaskStatus.schedule_time:type_name -> google.protobuf.Timestamp
-	30, // 55: taskyard.v1.TaskStatus.start_time:type_name -> google.protobuf.Timestamp
-	30, // 56: taskyard.v1.TaskStatus.end_time:type_name -> google.protobuf.Timestamp
-	6,  // 57: taskyard.v1.RequestedAction.action:type_name -> taskyard.v1.TaskAction
-	30, // 58: taskyard.v1.RequestedAction.request_time:type_name -> google.protobuf.Timestamp
-	30, // 59: taskyard.v1.RequestedAction.deadline:type_name -> google.protobuf.Timestamp
-	32, // 60: taskyard.v1.RequestedAction.actor:type_name -> taskyard.v1.Actor
-	33, // 61: taskyard.v1.TaskResult.output:type_name -> taskyard.v1.Payload
-	31, // 62: taskyard.v1.TaskResult.metrics:type_name -> google.protobuf.Struct
-	7,  // 63: taskyard.v1.TaskRun.state:type_name -> taskyard.v1.RunState
-	30, // 64: taskyard.v1.TaskRun.schedule_time:type_name -> google.protobuf.Timestamp
-	30, // 65: taskyard.v1.TaskRun.start_time:type_name -> google.protobuf.Timestamp
-	30, // 66: taskyard.v1.TaskRun.end_time:type_name -> google.protobuf.Timestamp
-	40, // 67: taskyard.v1.TaskRun.error:type_name -> taskyard.v1.TaskError
-	39, // 68: taskyard.v1.TaskRun.progress:type_name -> taskyard.v1.Progress
-	69, // [69:69] is the sub-list for method output_type
-	69, // [69:69] is the sub-list for method input_type
-	69, // [69:69] is the sub-list for extension type_name
-	69, // [69:69] is the sub-list for extension extendee
-	0,  // [0:69] is the sub-list for field type_name
+	10, // 0: taskyard.v1.Task.metadata:type_name -> taskyard.v1.TaskMetadata
+	11, // 1: taskyard.v1.Task.spec:type_name -> taskyard.v1.TaskSpec
+	26, // 2: taskyard.v1.Task.status:type_name -> taskyard.v1.TaskStatus
+	32, // 3: taskyard.v1.TaskMetadata.create_time:type_name -> google.protobuf.Timestamp
+	32, // 4: taskyard.v1.TaskMetadata.update_time:type_name -> google.protobuf.Timestamp
+	32, // 5: taskyard.v1.TaskMetadata.expire_time:type_name -> google.protobuf.Timestamp
+	30, // 6: taskyard.v1.TaskMetadata.labels:type_name -> taskyard.v1.TaskMetadata.LabelsEntry
+	33, // 7: taskyard.v1.TaskMetadata.annotations:type_name -> google.protobuf.Struct
+	34, // 8: taskyard.v1.TaskMetadata.creator:type_name -> taskyard.v1.Actor
+	35, // 9: taskyard.v1.TaskSpec.payload:type_name -> taskyard.v1.Payload
+	14, // 10: taskyard.v1.TaskSpec.execution:type_name -> taskyard.v1.Execution
+	13, // 11: taskyard.v1.TaskSpec.entity:type_name -> taskyard.v1.EntityRef
+	3,  // 12: taskyard.v1.TaskSpec.admission:type_name -> taskyard.v1.AdmissionPolicy
+	22, // 13: taskyard.v1.TaskSpec.placement:type_name -> taskyard.v1.Placement
+	36, // 14: taskyard.v1.TaskSpec.resources:type_name -> taskyard.v1.Resources
+	37, // 15: taskyard.v1.TaskSpec.retry:type_name -> taskyard.v1.RetryPolicy
+	38, // 16: taskyard.v1.TaskSpec.attempt_timeout:type_name -> google.protobuf.Duration
+	38, // 17: taskyard.v1.TaskSpec.total_timeout:type_name -> google.protobuf.Duration
+	32, // 18: taskyard.v1.TaskSpec.not_before:type_name -> google.protobuf.Timestamp
+	38, // 19: taskyard.v1.TaskSpec.checkpoint_interval:type_name -> google.protobuf.Duration
+	25, // 20: taskyard.v1.TaskSpec.callback:type_name -> taskyard.v1.Callback
+	39, // 21: taskyard.v1.TaskSpec.env:type_name -> taskyard.v1.EnvVar
+	38, // 22: taskyard.v1.TaskSpec.retention:type_name -> google.protobuf.Duration
+	38, // 23: taskyard.v1.TaskSpec.queue_timeout:type_name -> google.protobuf.Duration
+	38, // 24: taskyard.v1.TaskSpec.silence_timeout:type_name -> google.protobuf.Duration
+	38, // 25: taskyard.v1.TaskSpec.stop_grace_period:type_name -> google.protobuf.Duration
+	1,  // 26: taskyard.v1.TaskSpec.overlap:type_name -> taskyard.v1.OverlapPolicy
+	38, // 27: taskyard.v1.TaskSpec.orphan_timeout:type_name -> google.protobuf.Duration
+	2,  // 28: taskyard.v1.TaskSpec.on_runner_lost:type_name -> taskyard.v1.RunnerLostPolicy
+	12, // 29: taskyard.v1.TaskSpec.after:type_name -> taskyard.v1.Dependency
+	32, // 30: taskyard.v1.TaskSpec.scheduled_time:type_name -> google.protobuf.Timestamp
+	0,  // 31: taskyard.v1.Dependency.when:type_name -> taskyard.v1.DependencyCondition
+	15, // 32: taskyard.v1.Execution.command:type_name -> taskyard.v1.CommandExecution
+	16, // 33: taskyard.v1.Execution.script:type_name -> taskyard.v1.ScriptExecution
+	17, // 34: taskyard.v1.Execution.container:type_name -> taskyard.v1.ContainerExecution
+	18, // 35: taskyard.v1.Execution.wasm:type_name -> taskyard.v1.WasmExecution
+	19, // 36: taskyard.v1.Execution.function:type_name -> taskyard.v1.FunctionExecution
+	20, // 37: taskyard.v1.Execution.external:type_name -> taskyard.v1.ExternalExecution
+	21, // 38: taskyard.v1.Execution.embedded:type_name -> taskyard.v1.EmbeddedExecution
+	4,  // 39: taskyard.v1.ScriptExecution.interpreter:type_name -> taskyard.v1.Interpreter
+	38, // 40: taskyard.v1.ExternalExecution.report_timeout:type_name -> google.protobuf.Duration
+	23, // 41: taskyard.v1.Placement.required:type_name -> taskyard.v1.RunnerConstraint
+	24, // 42: taskyard.v1.Placement.preferred:type_name -> taskyard.v1.PreferredRunners
+	23, // 43: taskyard.v1.Placement.avoid:type_name -> taskyard.v1.RunnerConstraint
+	40, // 44: taskyard.v1.RunnerConstraint.selector:type_name -> taskyard.v1.RunnerSelector
+	23, // 45: taskyard.v1.PreferredRunners.runners:type_name -> taskyard.v1.RunnerConstraint
+	31, // 46: taskyard.v1.Callback.headers:type_name -> taskyard.v1.Callback.HeadersEntry
+	5,  // 47: taskyard.v1.TaskStatus.phase:type_name -> taskyard.v1.TaskPhase
+	6,  // 48: taskyard.v1.TaskStatus.pending_reason:type_name -> taskyard.v1.PendingReason
+	27, // 49: taskyard.v1.TaskStatus.requested_action:type_name -> taskyard.v1.RequestedAction
+	32, // 50: taskyard.v1.TaskStatus.lease_expire_time:type_name -> google.protobuf.Timestamp
+	32, // 51: taskyard.v1.TaskStatus.next_attempt_time:type_name -> google.protobuf.Timestamp
+	41, // 52: taskyard.v1.TaskStatus.progress:type_name -> taskyard.v1.Progress
+	28, // 53: taskyard.v1.TaskStatus.result:type_name -> taskyard.v1.TaskResult
+	42, // 54: taskyard.v1.TaskStatus.error:type_name -> taskyard.v1.TaskError
+	33, // 55: taskyard.v1.TaskStatus.details:type_name -> google.protobuf.Struct
+	32, // 56: taskyard.v1.TaskStatus.ready_time:type_name -> google.protobuf.Timestamp
+	32, // 57: taskyard.v1.TaskStatus.schedule_time:type_name -> google.protobuf.Timestamp
+	32, // 58: taskyard.v1.TaskStatus.start_time:type_name -> google.protobuf.Timestamp
+	32, // 59: taskyard.v1.TaskStatus.end_time:type_name -> google.protobuf.Timestamp
+	7,  // 60: taskyard.v1.RequestedAction.action:type_name -> taskyard.v1.TaskAction
+	32, // 61: taskyard.v1.RequestedAction.request_time:type_name -> google.protobuf.Timestamp
+	32, // 62: taskyard.v1.RequestedAction.deadline:type_name -> google.protobuf.Timestamp
+	34, // 63: taskyard.v1.RequestedAction.actor:type_name -> taskyard.v1.Actor
+	35, // 64: taskyard.v1.TaskResult.output:type_name -> taskyard.v1.Payload
+	33, // 65: taskyard.v1.TaskResult.metrics:type_name -> google.protobuf.Struct
+	8,  // 66: taskyard.v1.TaskRun.state:type_name -> taskyard.v1.RunState
+	32, // 67: taskyard.v1.TaskRun.schedule_time:type_name -> google.protobuf.Timestamp
+	32, // 68: taskyard.v1.TaskRun.start_time:type_name -> google.protobuf.Timestamp
+	32, // 69: taskyard.v1.TaskRun.end_time:type_name -> google.protobuf.Timestamp
+	42, // 70: taskyard.v1.TaskRun.error:type_name -> taskyard.v1.TaskError
+	41, // 71: taskyard.v1.TaskRun.progress:type_name -> taskyard.v1.Progress
+	72, // [72:72] is the sub-list for method output_type
+	72, // [72:72] is the sub-list for method input_type
+	72, // [72:72] is the sub-list for extension type_name
+	72, // [72:72] is the sub-list for extension extendee
+	0,  // [0:72] is the sub-list for field type_name
 }
 
 func init() { file_taskyard_v1_task_proto_init() }
@@ -2914,7 +3095,7 @@ func file_taskyard_v1_task_proto_init() {
 	}
 	file_taskyard_v1_common_proto_init()
 	file_taskyard_v1_task_proto_msgTypes[2].OneofWrappers = []any{}
-	file_taskyard_v1_task_proto_msgTypes[4].OneofWrappers = []any{
+	file_taskyard_v1_task_proto_msgTypes[5].OneofWrappers = []any{
 		(*Execution_Command)(nil),
 		(*Execution_Script)(nil),
 		(*Execution_Container)(nil),
@@ -2923,19 +3104,19 @@ func file_taskyard_v1_task_proto_init() {
 		(*Execution_External)(nil),
 		(*Execution_Embedded)(nil),
 	}
-	file_taskyard_v1_task_proto_msgTypes[8].OneofWrappers = []any{
+	file_taskyard_v1_task_proto_msgTypes[9].OneofWrappers = []any{
 		(*WasmExecution_Inline)(nil),
 		(*WasmExecution_Path)(nil),
 	}
-	file_taskyard_v1_task_proto_msgTypes[16].OneofWrappers = []any{}
-	file_taskyard_v1_task_proto_msgTypes[19].OneofWrappers = []any{}
+	file_taskyard_v1_task_proto_msgTypes[17].OneofWrappers = []any{}
+	file_taskyard_v1_task_proto_msgTypes[20].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taskyard_v1_task_proto_rawDesc), len(file_taskyard_v1_task_proto_rawDesc)),
-			NumEnums:      8,
-			NumMessages:   22,
+			NumEnums:      9,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

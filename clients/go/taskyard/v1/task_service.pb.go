@@ -2103,8 +2103,11 @@ type RetryTaskRequest struct {
 	// Leave retry_count and runner_loss_count as they are.  Refused (PHASE_CONFLICT) for a task
 	// whose retry_count has reached max_retries.
 	KeepRetryCount bool `protobuf:"varint,50,opt,name=keep_retry_count,json=keepRetryCount,proto3" json:"keep_retry_count,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Also revive the tasks that ended by DEPENDENCY_FAILED because of this one, and those that
+	// ended because of them; page by page, soon after the call.
+	Cascade       bool `protobuf:"varint,5,opt,name=cascade,proto3" json:"cascade,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RetryTaskRequest) Reset() {
@@ -2168,6 +2171,13 @@ func (x *RetryTaskRequest) GetRequestId() string {
 func (x *RetryTaskRequest) GetKeepRetryCount() bool {
 	if x != nil {
 		return x.KeepRetryCount
+	}
+	return false
+}
+
+func (x *RetryTaskRequest) GetCascade() bool {
+	if x != nil {
+		return x.Cascade
 	}
 	return false
 }
@@ -4477,14 +4487,15 @@ const file_taskyard_v1_task_service_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x10resource_version\x18\x02 \x01(\x03R\x0fresourceVersion\";\n" +
 	"\x12ResumeTaskResponse\x12%\n" +
-	"\x04task\x18\x01 \x01(\v2\x11.taskyard.v1.TaskR\x04task\"\xcb\x01\n" +
+	"\x04task\x18\x01 \x01(\v2\x11.taskyard.v1.TaskR\x04task\"\xe5\x01\n" +
 	"\x10RetryTaskRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12/\n" +
 	"\x13discard_checkpoints\x18\x02 \x01(\bR\x12discardCheckpoints\x12)\n" +
 	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x04 \x01(\tR\trequestId\x12(\n" +
-	"\x10keep_retry_count\x182 \x01(\bR\x0ekeepRetryCount\":\n" +
+	"\x10keep_retry_count\x182 \x01(\bR\x0ekeepRetryCount\x12\x18\n" +
+	"\acascade\x18\x05 \x01(\bR\acascade\":\n" +
 	"\x11RetryTaskResponse\x12%\n" +
 	"\x04task\x18\x01 \x01(\v2\x11.taskyard.v1.TaskR\x04task\"\xad\x03\n" +
 	"\x17ReportTaskStatusRequest\x12\x12\n" +

@@ -86,7 +86,8 @@ const (
 // Tasks, their runs, logs, checkpoints, statistics and audit trail.
 type TaskServiceClient interface {
 	// Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-	// Errors: NOT_FOUND (NOT_FOUND: tenant, or an entity that must exist; TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
+	// Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+	// TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
 	// id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
 	// TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
 	// RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
@@ -139,8 +140,10 @@ type TaskServiceClient interface {
 	// Errors: NOT_FOUND; FAILED_PRECONDITION (TASK_TERMINAL); ABORTED
 	// (RESOURCE_VERSION_MISMATCH).
 	ResumeTask(ctx context.Context, in *ResumeTaskRequest, opts ...grpc.CallOption) (*ResumeTaskResponse, error)
-	// Terminal and not SUCCEEDED -> PENDING, with fresh retry budgets.  Safe to repeat with a
-	// request_id or a resource_version.
+	// Terminal and not SUCCEEDED -> PENDING, with fresh retry budgets.  The tasks of spec.after are
+	// judged anew: the task waits for those that have not ended, and one that ended otherwise than
+	// its condition requires refuses the retry.  Safe to repeat with a request_id or a
+	// resource_version.
 	// Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT, TASK_TYPE_DISABLED,
 	// TENANT_SUSPENDED); RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, SLOT_QUEUE_FULL);
 	// ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED (RESOURCE_VERSION_MISMATCH).
@@ -528,7 +531,8 @@ func (c *taskServiceClient) ListAuditEvents(ctx context.Context, in *ListAuditEv
 // Tasks, their runs, logs, checkpoints, statistics and audit trail.
 type TaskServiceServer interface {
 	// Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-	// Errors: NOT_FOUND (NOT_FOUND: tenant, or an entity that must exist; TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
+	// Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+	// TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
 	// id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
 	// TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
 	// RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
@@ -581,8 +585,10 @@ type TaskServiceServer interface {
 	// Errors: NOT_FOUND; FAILED_PRECONDITION (TASK_TERMINAL); ABORTED
 	// (RESOURCE_VERSION_MISMATCH).
 	ResumeTask(context.Context, *ResumeTaskRequest) (*ResumeTaskResponse, error)
-	// Terminal and not SUCCEEDED -> PENDING, with fresh retry budgets.  Safe to repeat with a
-	// request_id or a resource_version.
+	// Terminal and not SUCCEEDED -> PENDING, with fresh retry budgets.  The tasks of spec.after are
+	// judged anew: the task waits for those that have not ended, and one that ended otherwise than
+	// its condition requires refuses the retry.  Safe to repeat with a request_id or a
+	// resource_version.
 	// Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT, TASK_TYPE_DISABLED,
 	// TENANT_SUSPENDED); RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, SLOT_QUEUE_FULL);
 	// ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED (RESOURCE_VERSION_MISMATCH).

@@ -671,6 +671,12 @@ pub struct RunnerScope {
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
+    /// Pattern (RE2) that its runner id must match when it registers; empty = any.
+    #[prost(string, tag = "50")]
+    pub runner_id_pattern: ::prost::alloc::string::String,
+    /// It must name its backend_type when it registers.
+    #[prost(bool, tag = "51")]
+    pub backend_type_required: bool,
 }
 /// The four kinds of principal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -1201,7 +1207,7 @@ pub struct TaskError {
     /// Machine-readable cause in UPPER_SNAKE_CASE.  Set by the platform: EXIT_NONZERO,
     /// KILLED_BY_SIGNAL, OUT_OF_MEMORY, OUT_OF_PROCESSES, START_FAILED, QUEUE_TIMEOUT, ATTEMPT_TIMEOUT,
     /// SILENCE_TIMEOUT, TOTAL_TIMEOUT, RUNNER_LOST, QUARANTINED, SPOOL_FULL, CANCELLED,
-    /// RESULT_SCHEMA_VIOLATION.  Workloads may use their own.
+    /// RESULT_SCHEMA_VIOLATION, DEPENDENCY_FAILED.  Workloads may use their own.
     #[prost(string, tag = "2")]
     pub code: ::prost::alloc::string::String,
     /// Human-readable text.  Platform limit 64 KiB; longer text is cut by the sender.
@@ -1489,12 +1495,14 @@ pub struct AuditEvent {
     /// Dotted lower case, at most 64 characters; an open set:
     /// task.created scheduled started progress_updated checkpoint_created paused resumed
     /// succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
-    /// released redistributed reconnected retried retry_scheduled updated deleted
+    /// released redistributed reset reconnected retried retry_scheduled updated deleted
     /// archived report_rejected
     /// runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
     /// drained undrained updated deleted
     /// tenant.created updated deleted secret_rotated;  task_type.created updated deleted
     /// api_key.created revoked;  quarantine.created released
+    /// schedule.created updated deleted paused resumed fired skipped missed run
+    /// backfilled
     /// webhook.given_up;  audit.damage_acknowledged
     #[prost(string, tag = "2")]
     pub event_type: ::prost::alloc::string::String,
@@ -1592,239 +1600,120 @@ pub struct CheckpointHeader {
     #[prost(int32, tag = "8")]
     pub progress_percent: i32,
 }
-/// Machine-readable causes; the canonical gRPC code of each is given with it.
+/// One log entry of a run.  Identity: (task, generation, sequence); a repeated entry is
+/// dropped silently, which makes AppendLogs and LogBatch safe to resend.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct LogEntry {
+    /// Given by the runner: 1, 2, 3, ... per run.
+    #[prost(int64, tag = "1")]
+    pub sequence: i64,
+    /// Run that wrote it.  Output only; on input it is that of the batch.
+    #[prost(int64, tag = "2")]
+    pub generation: i64,
+    /// Runner's clock.
+    #[prost(message, optional, tag = "3")]
+    pub time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Severity.
+    #[prost(enumeration = "LogLevel", tag = "4")]
+    pub level: i32,
+    /// Text.  Platform limit 64 KiB; longer lines are cut by the runner.
+    #[prost(string, tag = "5")]
+    pub message: ::prost::alloc::string::String,
+    /// Execution step (seed: context.step).
+    #[prost(int32, tag = "6")]
+    pub step: i32,
+    /// Action being performed (seed: context.action).
+    #[prost(string, tag = "7")]
+    pub action: ::prost::alloc::string::String,
+    /// Action-specific details (seed: context.details).
+    #[prost(message, optional, tag = "8")]
+    pub details: ::core::option::Option<::prost_types::Struct>,
+    /// Where it came from.
+    #[prost(enumeration = "LogSource", tag = "9")]
+    pub source: i32,
+}
+/// Severities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
-pub enum ErrorReason {
-    /// Never sent.
+pub enum LogLevel {
+    /// Treated as INFO.
     Unspecified = 0,
-    /// INVALID_ARGUMENT: a field breaks its rule; see BadRequest.
-    FieldInvalid = 1,
-    /// INVALID_ARGUMENT: the payload does not match the TaskType's JSON Schema.
-    PayloadSchemaViolation = 2,
-    /// INVALID_ARGUMENT: filter does not parse, or names an unknown or unindexed field.
-    FilterInvalid = 3,
-    /// INVALID_ARGUMENT: order_by names an unsupported field.
-    OrderByInvalid = 4,
-    /// INVALID_ARGUMENT: page token is damaged or belongs to another query.
-    PageTokenInvalid = 5,
-    /// INVALID_ARGUMENT: resume token is damaged or belongs to another watch.
-    ResumeTokenInvalid = 6,
-    /// INVALID_ARGUMENT: more items or bytes than one batch may have.
-    BatchTooLarge = 7,
-    /// INVALID_ARGUMENT: update_mask names a field that can not be changed (now).
-    FieldImmutable = 8,
-    /// INVALID_ARGUMENT: payload, checkpoint or script above its limit.
-    TooLarge = 9,
-    /// UNAUTHENTICATED: no key, or a key that is unknown, expired or revoked.
-    Unauthenticated = 15,
-    /// UNAUTHENTICATED: the sign-in code is unknown, used or expired.
-    SignInCodeInvalid = 14,
-    /// PERMISSION_DENIED: the principal may not call this method.
-    PermissionDenied = 16,
-    /// UNIMPLEMENTED: the method is not served by this version.
-    Unimplemented = 17,
-    /// DEADLINE_EXCEEDED: the caller's deadline passed; the outcome of a write is unknown.
-    DeadlineExceeded = 18,
-    /// INTERNAL: a bug; metadata.correlation_id is in the server's log.
-    Internal = 19,
-    /// NOT_FOUND: no such resource, or one of another tenant.
-    NotFound = 20,
-    /// NOT_FOUND: spec.task_type is registered neither in the tenant nor in "system".
-    TaskTypeUnknown = 21,
-    /// ALREADY_EXISTS: id taken.
-    AlreadyExists = 22,
-    /// ALREADY_EXISTS: request_id was used before with a different request.
-    RequestIdReused = 23,
-    /// ABORTED: resource_version precondition failed; metadata.current_resource_version.
-    ResourceVersionMismatch = 30,
-    /// ABORTED: a newer generation of the lease exists; metadata.current_generation.
-    /// Final for the sender: stop the work, discard the report.
-    StaleGeneration = 31,
-    /// ABORTED: the runner has a newer session; this stream is over.
-    SessionSuperseded = 32,
-    /// FAILED_PRECONDITION: the phase does not allow this; metadata.phase.
-    PhaseConflict = 40,
-    /// FAILED_PRECONDITION: the task is already in a terminal phase.  Final for reports.
-    TaskTerminal = 41,
-    /// FAILED_PRECONDITION: the caller does not hold this lease.  Final for reports.
-    LeaseNotHeld = 42,
-    /// FAILED_PRECONDITION: task type disabled.
-    TaskTypeDisabled = 43,
-    /// FAILED_PRECONDITION: tenant suspended.
-    TenantSuspended = 44,
-    /// FAILED_PRECONDITION: resource still has children; use force.
-    NotEmpty = 45,
-    /// FAILED_PRECONDITION: checkpoint sequence not above the latest one.
-    CheckpointSequenceConflict = 46,
-    /// FAILED_PRECONDITION: runner still holds leases.
-    RunnerBusy = 47,
-    /// FAILED_PRECONDITION: first message was not hello, second hello, unknown command, ...
-    ProtocolViolation = 48,
-    /// FAILED_PRECONDITION: no common protocol version.
-    ProtocolVersionUnsupported = 49,
-    /// FAILED_PRECONDITION: a FORBID lease was not renewed in time; stop the work.
-    LeaseExpired = 51,
-    /// ALREADY_EXISTS: another live agent uses this runner id.
-    RunnerIdInUse = 50,
-    /// OUT_OF_RANGE: resume token is older than the retained history; list again.
-    ResumeTokenExpired = 60,
-    /// OUT_OF_RANGE: resume token is of a history that a restored backup, or a standby that lacks
-    /// changes, has replaced; list again.
-    LogEpochChanged = 61,
-    /// RESOURCE_EXHAUSTED: tenant submission rate; RetryInfo.
-    RateLimited = 70,
-    /// RESOURCE_EXHAUSTED: tenant max_queue_depth; RetryInfo.
-    QueueDepthExceeded = 71,
-    /// RESOURCE_EXHAUSTED: the watcher did not read for longer than the stall limit.
-    ConsumerStalled = 72,
-    /// RESOURCE_EXHAUSTED: runner sent beyond its flow-control window.
-    WindowExceeded = 73,
-    /// RESOURCE_EXHAUSTED: more than 100 tasks wait behind one slot.
-    SlotQueueFull = 74,
-    /// RESOURCE_EXHAUSTED: the tenant has too many open streams.
-    StreamLimit = 75,
-    /// RESOURCE_EXHAUSTED: the tenant has more than 1000 live placement classes.
-    PlacementClassLimit = 76,
-    /// RESOURCE_EXHAUSTED: the server sheds load; RetryInfo.
-    Overloaded = 77,
-    /// RESOURCE_EXHAUSTED: tenant max_storage_bytes; RetryInfo.
-    StorageQuotaExceeded = 78,
-    /// UNAVAILABLE: server is shutting down; reconnect elsewhere.
-    ServerDraining = 80,
-    /// UNAVAILABLE: storage cannot be reached.
-    StorageUnavailable = 81,
-    /// UNAVAILABLE: no heartbeat on the runner stream within the timeout.
-    HeartbeatTimeout = 82,
-    /// UNAVAILABLE: the result of a run is being compared with its schema; RetryInfo.
-    ResultCheckPending = 83,
-    /// DATA_LOSS: checkpoint digest or size does not match.
-    DigestMismatch = 90,
+    /// debug
+    Debug = 1,
+    /// info
+    Info = 2,
+    /// warning
+    Warning = 3,
+    /// error
+    Error = 4,
+    /// critical
+    Critical = 5,
 }
-impl ErrorReason {
+impl LogLevel {
     /// String value of the enum field names used in the ProtoBuf definition.
     ///
     /// The values are not transformed in any way and thus are considered stable
     /// (if the ProtoBuf definition does not change) and safe for programmatic use.
     pub fn as_str_name(&self) -> &'static str {
         match self {
-            Self::Unspecified => "ERROR_REASON_UNSPECIFIED",
-            Self::FieldInvalid => "ERROR_REASON_FIELD_INVALID",
-            Self::PayloadSchemaViolation => "ERROR_REASON_PAYLOAD_SCHEMA_VIOLATION",
-            Self::FilterInvalid => "ERROR_REASON_FILTER_INVALID",
-            Self::OrderByInvalid => "ERROR_REASON_ORDER_BY_INVALID",
-            Self::PageTokenInvalid => "ERROR_REASON_PAGE_TOKEN_INVALID",
-            Self::ResumeTokenInvalid => "ERROR_REASON_RESUME_TOKEN_INVALID",
-            Self::BatchTooLarge => "ERROR_REASON_BATCH_TOO_LARGE",
-            Self::FieldImmutable => "ERROR_REASON_FIELD_IMMUTABLE",
-            Self::TooLarge => "ERROR_REASON_TOO_LARGE",
-            Self::Unauthenticated => "ERROR_REASON_UNAUTHENTICATED",
-            Self::SignInCodeInvalid => "ERROR_REASON_SIGN_IN_CODE_INVALID",
-            Self::PermissionDenied => "ERROR_REASON_PERMISSION_DENIED",
-            Self::Unimplemented => "ERROR_REASON_UNIMPLEMENTED",
-            Self::DeadlineExceeded => "ERROR_REASON_DEADLINE_EXCEEDED",
-            Self::Internal => "ERROR_REASON_INTERNAL",
-            Self::NotFound => "ERROR_REASON_NOT_FOUND",
-            Self::TaskTypeUnknown => "ERROR_REASON_TASK_TYPE_UNKNOWN",
-            Self::AlreadyExists => "ERROR_REASON_ALREADY_EXISTS",
-            Self::RequestIdReused => "ERROR_REASON_REQUEST_ID_REUSED",
-            Self::ResourceVersionMismatch => "ERROR_REASON_RESOURCE_VERSION_MISMATCH",
-            Self::StaleGeneration => "ERROR_REASON_STALE_GENERATION",
-            Self::SessionSuperseded => "ERROR_REASON_SESSION_SUPERSEDED",
-            Self::PhaseConflict => "ERROR_REASON_PHASE_CONFLICT",
-            Self::TaskTerminal => "ERROR_REASON_TASK_TERMINAL",
-            Self::LeaseNotHeld => "ERROR_REASON_LEASE_NOT_HELD",
-            Self::TaskTypeDisabled => "ERROR_REASON_TASK_TYPE_DISABLED",
-            Self::TenantSuspended => "ERROR_REASON_TENANT_SUSPENDED",
-            Self::NotEmpty => "ERROR_REASON_NOT_EMPTY",
-            Self::CheckpointSequenceConflict => {
-                "ERROR_REASON_CHECKPOINT_SEQUENCE_CONFLICT"
-            }
-            Self::RunnerBusy => "ERROR_REASON_RUNNER_BUSY",
-            Self::ProtocolViolation => "ERROR_REASON_PROTOCOL_VIOLATION",
-            Self::ProtocolVersionUnsupported => {
-                "ERROR_REASON_PROTOCOL_VERSION_UNSUPPORTED"
-            }
-            Self::LeaseExpired => "ERROR_REASON_LEASE_EXPIRED",
-            Self::RunnerIdInUse => "ERROR_REASON_RUNNER_ID_IN_USE",
-            Self::ResumeTokenExpired => "ERROR_REASON_RESUME_TOKEN_EXPIRED",
-            Self::LogEpochChanged => "ERROR_REASON_LOG_EPOCH_CHANGED",
-            Self::RateLimited => "ERROR_REASON_RATE_LIMITED",
-            Self::QueueDepthExceeded => "ERROR_REASON_QUEUE_DEPTH_EXCEEDED",
-            Self::ConsumerStalled => "ERROR_REASON_CONSUMER_STALLED",
-            Self::WindowExceeded => "ERROR_REASON_WINDOW_EXCEEDED",
-            Self::SlotQueueFull => "ERROR_REASON_SLOT_QUEUE_FULL",
-            Self::StreamLimit => "ERROR_REASON_STREAM_LIMIT",
-            Self::PlacementClassLimit => "ERROR_REASON_PLACEMENT_CLASS_LIMIT",
-            Self::Overloaded => "ERROR_REASON_OVERLOADED",
-            Self::StorageQuotaExceeded => "ERROR_REASON_STORAGE_QUOTA_EXCEEDED",
-            Self::ServerDraining => "ERROR_REASON_SERVER_DRAINING",
-            Self::StorageUnavailable => "ERROR_REASON_STORAGE_UNAVAILABLE",
-            Self::HeartbeatTimeout => "ERROR_REASON_HEARTBEAT_TIMEOUT",
-            Self::ResultCheckPending => "ERROR_REASON_RESULT_CHECK_PENDING",
-            Self::DigestMismatch => "ERROR_REASON_DIGEST_MISMATCH",
+            Self::Unspecified => "LOG_LEVEL_UNSPECIFIED",
+            Self::Debug => "LOG_LEVEL_DEBUG",
+            Self::Info => "LOG_LEVEL_INFO",
+            Self::Warning => "LOG_LEVEL_WARNING",
+            Self::Error => "LOG_LEVEL_ERROR",
+            Self::Critical => "LOG_LEVEL_CRITICAL",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
     pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
         match value {
-            "ERROR_REASON_UNSPECIFIED" => Some(Self::Unspecified),
-            "ERROR_REASON_FIELD_INVALID" => Some(Self::FieldInvalid),
-            "ERROR_REASON_PAYLOAD_SCHEMA_VIOLATION" => Some(Self::PayloadSchemaViolation),
-            "ERROR_REASON_FILTER_INVALID" => Some(Self::FilterInvalid),
-            "ERROR_REASON_ORDER_BY_INVALID" => Some(Self::OrderByInvalid),
-            "ERROR_REASON_PAGE_TOKEN_INVALID" => Some(Self::PageTokenInvalid),
-            "ERROR_REASON_RESUME_TOKEN_INVALID" => Some(Self::ResumeTokenInvalid),
-            "ERROR_REASON_BATCH_TOO_LARGE" => Some(Self::BatchTooLarge),
-            "ERROR_REASON_FIELD_IMMUTABLE" => Some(Self::FieldImmutable),
-            "ERROR_REASON_TOO_LARGE" => Some(Self::TooLarge),
-            "ERROR_REASON_UNAUTHENTICATED" => Some(Self::Unauthenticated),
-            "ERROR_REASON_SIGN_IN_CODE_INVALID" => Some(Self::SignInCodeInvalid),
-            "ERROR_REASON_PERMISSION_DENIED" => Some(Self::PermissionDenied),
-            "ERROR_REASON_UNIMPLEMENTED" => Some(Self::Unimplemented),
-            "ERROR_REASON_DEADLINE_EXCEEDED" => Some(Self::DeadlineExceeded),
-            "ERROR_REASON_INTERNAL" => Some(Self::Internal),
-            "ERROR_REASON_NOT_FOUND" => Some(Self::NotFound),
-            "ERROR_REASON_TASK_TYPE_UNKNOWN" => Some(Self::TaskTypeUnknown),
-            "ERROR_REASON_ALREADY_EXISTS" => Some(Self::AlreadyExists),
-            "ERROR_REASON_REQUEST_ID_REUSED" => Some(Self::RequestIdReused),
-            "ERROR_REASON_RESOURCE_VERSION_MISMATCH" => {
-                Some(Self::ResourceVersionMismatch)
-            }
-            "ERROR_REASON_STALE_GENERATION" => Some(Self::StaleGeneration),
-            "ERROR_REASON_SESSION_SUPERSEDED" => Some(Self::SessionSuperseded),
-            "ERROR_REASON_PHASE_CONFLICT" => Some(Self::PhaseConflict),
-            "ERROR_REASON_TASK_TERMINAL" => Some(Self::TaskTerminal),
-            "ERROR_REASON_LEASE_NOT_HELD" => Some(Self::LeaseNotHeld),
-            "ERROR_REASON_TASK_TYPE_DISABLED" => Some(Self::TaskTypeDisabled),
-            "ERROR_REASON_TENANT_SUSPENDED" => Some(Self::TenantSuspended),
-            "ERROR_REASON_NOT_EMPTY" => Some(Self::NotEmpty),
-            "ERROR_REASON_CHECKPOINT_SEQUENCE_CONFLICT" => {
-                Some(Self::CheckpointSequenceConflict)
-            }
-            "ERROR_REASON_RUNNER_BUSY" => Some(Self::RunnerBusy),
-            "ERROR_REASON_PROTOCOL_VIOLATION" => Some(Self::ProtocolViolation),
-            "ERROR_REASON_PROTOCOL_VERSION_UNSUPPORTED" => {
-                Some(Self::ProtocolVersionUnsupported)
-            }
-            "ERROR_REASON_LEASE_EXPIRED" => Some(Self::LeaseExpired),
-            "ERROR_REASON_RUNNER_ID_IN_USE" => Some(Self::RunnerIdInUse),
-            "ERROR_REASON_RESUME_TOKEN_EXPIRED" => Some(Self::ResumeTokenExpired),
-            "ERROR_REASON_LOG_EPOCH_CHANGED" => Some(Self::LogEpochChanged),
-            "ERROR_REASON_RATE_LIMITED" => Some(Self::RateLimited),
-            "ERROR_REASON_QUEUE_DEPTH_EXCEEDED" => Some(Self::QueueDepthExceeded),
-            "ERROR_REASON_CONSUMER_STALLED" => Some(Self::ConsumerStalled),
-            "ERROR_REASON_WINDOW_EXCEEDED" => Some(Self::WindowExceeded),
-            "ERROR_REASON_SLOT_QUEUE_FULL" => Some(Self::SlotQueueFull),
-            "ERROR_REASON_STREAM_LIMIT" => Some(Self::StreamLimit),
-            "ERROR_REASON_PLACEMENT_CLASS_LIMIT" => Some(Self::PlacementClassLimit),
-            "ERROR_REASON_OVERLOADED" => Some(Self::Overloaded),
-            "ERROR_REASON_STORAGE_QUOTA_EXCEEDED" => Some(Self::StorageQuotaExceeded),
-            "ERROR_REASON_SERVER_DRAINING" => Some(Self::ServerDraining),
-            "ERROR_REASON_STORAGE_UNAVAILABLE" => Some(Self::StorageUnavailable),
-            "ERROR_REASON_HEARTBEAT_TIMEOUT" => Some(Self::HeartbeatTimeout),
-            "ERROR_REASON_RESULT_CHECK_PENDING" => Some(Self::ResultCheckPending),
-            "ERROR_REASON_DIGEST_MISMATCH" => Some(Self::DigestMismatch),
+            "LOG_LEVEL_UNSPECIFIED" => Some(Self::Unspecified),
+            "LOG_LEVEL_DEBUG" => Some(Self::Debug),
+            "LOG_LEVEL_INFO" => Some(Self::Info),
+            "LOG_LEVEL_WARNING" => Some(Self::Warning),
+            "LOG_LEVEL_ERROR" => Some(Self::Error),
+            "LOG_LEVEL_CRITICAL" => Some(Self::Critical),
+            _ => None,
+        }
+    }
+}
+/// Origins of log entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum LogSource {
+    /// Unknown.
+    Unspecified = 0,
+    /// Standard output of the workload.
+    Stdout = 1,
+    /// Standard error of the workload.
+    Stderr = 2,
+    /// Structured call of the workload.
+    Workload = 3,
+    /// The runner agent itself.
+    Runner = 4,
+}
+impl LogSource {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "LOG_SOURCE_UNSPECIFIED",
+            Self::Stdout => "LOG_SOURCE_STDOUT",
+            Self::Stderr => "LOG_SOURCE_STDERR",
+            Self::Workload => "LOG_SOURCE_WORKLOAD",
+            Self::Runner => "LOG_SOURCE_RUNNER",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "LOG_SOURCE_UNSPECIFIED" => Some(Self::Unspecified),
+            "LOG_SOURCE_STDOUT" => Some(Self::Stdout),
+            "LOG_SOURCE_STDERR" => Some(Self::Stderr),
+            "LOG_SOURCE_WORKLOAD" => Some(Self::Workload),
+            "LOG_SOURCE_RUNNER" => Some(Self::Runner),
             _ => None,
         }
     }
@@ -1928,7 +1817,7 @@ pub struct TaskSpec {
     /// for the AIOpsLab types).
     #[prost(message, optional, tag = "11")]
     pub attempt_timeout: ::core::option::Option<::prost_types::Duration>,
-    /// From creation, over all attempts.  Unset: none.
+    /// From creation, over all attempts and the wait for spec.after.  Unset: none.
     #[prost(message, optional, tag = "12")]
     pub total_timeout: ::core::option::Option<::prost_types::Duration>,
     /// Not claimable before.
@@ -1970,6 +1859,32 @@ pub struct TaskSpec {
     /// What becomes of the task when its runner is lost.  Default WAIT.
     #[prost(enumeration = "RunnerLostPolicy", tag = "24")]
     pub on_runner_lost: i32,
+    /// Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+    /// PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+    /// error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+    #[prost(message, repeated, tag = "25")]
+    pub after: ::prost::alloc::vec::Vec<Dependency>,
+    /// tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+    #[prost(string, tag = "30")]
+    pub schedule: ::prost::alloc::string::String,
+    /// The instant of its schedule that the task is for; set by the server only.
+    #[prost(message, optional, tag = "31")]
+    pub scheduled_time: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// A task that has to end before another becomes claimable.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Dependency {
+    /// tenants/{tenant}/tasks/{task}, or the id of a task of the same tenant.  It exists or is
+    /// archived; in an ATOMIC batch it may be an item of the same batch.
+    #[prost(string, tag = "1")]
+    pub task: ::prost::alloc::string::String,
+    /// How it has to end.  Default SUCCEEDED.
+    #[prost(enumeration = "DependencyCondition", tag = "3")]
+    pub when: i32,
+    /// Name under which its result reaches the workload: TASKYARD_INPUTS_DIR/{alias}.json and
+    /// ctx.inputs\[alias\].  Unique among the dependencies of a task.  Empty: it does not.
+    #[prost(string, tag = "4")]
+    pub alias: ::prost::alloc::string::String,
 }
 /// Business object a task works on (seed: entity_type + entity_id).
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1985,7 +1900,7 @@ pub struct EntityRef {
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Execution {
     /// Execution backend.
-    #[prost(oneof = "execution::Kind", tags = "1, 2, 3, 4, 5, 6")]
+    #[prost(oneof = "execution::Kind", tags = "1, 2, 3, 4, 5, 6, 50")]
     pub kind: ::core::option::Option<execution::Kind>,
 }
 /// Nested message and enum types in `Execution`.
@@ -2011,6 +1926,9 @@ pub mod execution {
         /// No runner: the owner does the work and reports through ReportTaskStatus.
         #[prost(message, tag = "6")]
         External(super::ExternalExecution),
+        /// A function of the process that created the task; see EmbeddedService.
+        #[prost(message, tag = "50")]
+        Embedded(super::EmbeddedExecution),
     }
 }
 /// execve(program, args), without a shell.
@@ -2107,6 +2025,14 @@ pub struct ExternalExecution {
     #[prost(message, optional, tag = "1")]
     pub report_timeout: ::core::option::Option<::prost_types::Duration>,
 }
+/// A function that runs in the process which created the task.  Only EmbeddedService creates such
+/// tasks, and only the holder that it names claims them.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EmbeddedExecution {
+    /// For people: the function's name.
+    #[prost(string, tag = "1")]
+    pub function: ::prost::alloc::string::String,
+}
 /// Where a task may run.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Placement {
@@ -2135,6 +2061,9 @@ pub struct RunnerConstraint {
     /// Runners that currently execute a task of any of these types.
     #[prost(string, repeated, tag = "3")]
     pub task_types: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Each is the key or the value of a label of the runner (seed: worker_tags as a list).
+    #[prost(string, repeated, tag = "50")]
+    pub tags: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// A weighted preference.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2301,6 +2230,43 @@ pub struct TaskRun {
     #[prost(int64, tag = "13")]
     pub task_type_revision: i64,
 }
+/// How a prerequisite has to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum DependencyCondition {
+    /// Same as SUCCEEDED.
+    Unspecified = 0,
+    /// SUCCEEDED.
+    Succeeded = 1,
+    /// In any terminal phase.
+    Ended = 2,
+    /// FAILED, TIMED_OUT, CANCELLED or EXHAUSTED.
+    NotSucceeded = 3,
+}
+impl DependencyCondition {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "DEPENDENCY_CONDITION_UNSPECIFIED",
+            Self::Succeeded => "DEPENDENCY_CONDITION_SUCCEEDED",
+            Self::Ended => "DEPENDENCY_CONDITION_ENDED",
+            Self::NotSucceeded => "DEPENDENCY_CONDITION_NOT_SUCCEEDED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "DEPENDENCY_CONDITION_UNSPECIFIED" => Some(Self::Unspecified),
+            "DEPENDENCY_CONDITION_SUCCEEDED" => Some(Self::Succeeded),
+            "DEPENDENCY_CONDITION_ENDED" => Some(Self::Ended),
+            "DEPENDENCY_CONDITION_NOT_SUCCEEDED" => Some(Self::NotSucceeded),
+            _ => None,
+        }
+    }
+}
 /// Whether two runs of a task may overlap in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -2387,6 +2353,8 @@ pub enum AdmissionPolicy {
     Replace = 2,
     /// Run after them, in priority then creation order.
     Queue = 3,
+    /// Run after the task that holds the slot; cancel all others that wait for it.
+    QueueLatest = 4,
 }
 impl AdmissionPolicy {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -2399,6 +2367,7 @@ impl AdmissionPolicy {
             Self::DropIfRunning => "ADMISSION_POLICY_DROP_IF_RUNNING",
             Self::Replace => "ADMISSION_POLICY_REPLACE",
             Self::Queue => "ADMISSION_POLICY_QUEUE",
+            Self::QueueLatest => "ADMISSION_POLICY_QUEUE_LATEST",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -2408,6 +2377,7 @@ impl AdmissionPolicy {
             "ADMISSION_POLICY_DROP_IF_RUNNING" => Some(Self::DropIfRunning),
             "ADMISSION_POLICY_REPLACE" => Some(Self::Replace),
             "ADMISSION_POLICY_QUEUE" => Some(Self::Queue),
+            "ADMISSION_POLICY_QUEUE_LATEST" => Some(Self::QueueLatest),
             _ => None,
         }
     }
@@ -2534,6 +2504,8 @@ pub enum PendingReason {
     SlotBusy = 4,
     /// External task not yet started by its owner.
     External = 5,
+    /// A task of spec.after has not ended.
+    Blocked = 6,
 }
 impl PendingReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -2548,6 +2520,7 @@ impl PendingReason {
             Self::Backoff => "PENDING_REASON_BACKOFF",
             Self::SlotBusy => "PENDING_REASON_SLOT_BUSY",
             Self::External => "PENDING_REASON_EXTERNAL",
+            Self::Blocked => "PENDING_REASON_BLOCKED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -2559,6 +2532,7 @@ impl PendingReason {
             "PENDING_REASON_BACKOFF" => Some(Self::Backoff),
             "PENDING_REASON_SLOT_BUSY" => Some(Self::SlotBusy),
             "PENDING_REASON_EXTERNAL" => Some(Self::External),
+            "PENDING_REASON_BLOCKED" => Some(Self::Blocked),
             _ => None,
         }
     }
@@ -2653,476 +2627,6 @@ impl RunState {
         }
     }
 }
-/// Request of ExplainTask.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ExplainTaskRequest {
-    /// tenants/{tenant}
-    #[prost(string, tag = "1")]
-    pub parent: ::prost::alloc::string::String,
-    /// What to explain.
-    #[prost(oneof = "explain_task_request::Subject", tags = "2, 3")]
-    pub subject: ::core::option::Option<explain_task_request::Subject>,
-}
-/// Nested message and enum types in `ExplainTaskRequest`.
-pub mod explain_task_request {
-    /// What to explain.
-    #[derive(Clone, PartialEq, ::prost::Oneof)]
-    pub enum Subject {
-        /// tenants/{tenant}/tasks/{task}
-        #[prost(string, tag = "2")]
-        Name(::prost::alloc::string::String),
-        /// A spec as CreateTask takes it.
-        #[prost(message, tag = "3")]
-        Spec(super::TaskSpec),
-    }
-}
-/// Response of ExplainTask.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ExplainTaskResponse {
-    /// It runs, or would be claimed now: no gate is closed.
-    #[prost(bool, tag = "1")]
-    pub runnable: bool,
-    /// One line for people: the first closed gate, or that there is none.
-    #[prost(string, tag = "2")]
-    pub summary: ::prost::alloc::string::String,
-    /// Every gate that applies, in the order in which they are passed.
-    #[prost(message, repeated, tag = "3")]
-    pub gates: ::prost::alloc::vec::Vec<GateVerdict>,
-    /// Runners that may serve the tenant, those that could take the task first, then the ones
-    /// with the least in their way; at most 200.
-    #[prost(message, repeated, tag = "4")]
-    pub runners: ::prost::alloc::vec::Vec<RunnerVerdict>,
-    /// Place in its lane; 0 = first.
-    #[prost(int64, tag = "5")]
-    pub lane_position: i64,
-    /// priority * tier weight + 5 per waited minute.
-    #[prost(double, tag = "6")]
-    pub effective_priority: f64,
-    /// Earliest start, if known.
-    #[prost(message, optional, tag = "7")]
-    pub earliest_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// At the time of asking; unset in a dry run.
-    #[prost(enumeration = "TaskPhase", tag = "8")]
-    pub phase: i32,
-    /// Runners that `runners` leaves out.
-    #[prost(int32, tag = "9")]
-    pub omitted_runner_count: i32,
-}
-/// The result of one gate.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GateVerdict {
-    /// Gate.
-    #[prost(enumeration = "Gate", tag = "1")]
-    pub gate: i32,
-    /// It is open.
-    #[prost(bool, tag = "2")]
-    pub passed: bool,
-    /// One line for people.
-    #[prost(string, tag = "3")]
-    pub message: ::prost::alloc::string::String,
-    /// What would open it.
-    #[prost(string, tag = "4")]
-    pub remedy: ::prost::alloc::string::String,
-    /// Task, slot, tenant or type that keeps the gate closed.
-    #[prost(string, tag = "5")]
-    pub blocker: ::prost::alloc::string::String,
-    /// When it opens, if known.
-    #[prost(message, optional, tag = "6")]
-    pub open_time: ::core::option::Option<::prost_types::Timestamp>,
-}
-/// The result of one runner.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct RunnerVerdict {
-    /// runners/{runner}
-    #[prost(string, tag = "1")]
-    pub runner: ::prost::alloc::string::String,
-    /// First obstacle.
-    #[prost(enumeration = "RunnerObstacle", tag = "2")]
-    pub obstacle: i32,
-    /// One line for people.
-    #[prost(string, tag = "3")]
-    pub message: ::prost::alloc::string::String,
-    /// What would have to change.
-    #[prost(string, tag = "4")]
-    pub remedy: ::prost::alloc::string::String,
-    /// Preference among the eligible ones, see Placement.preferred.
-    #[prost(int32, tag = "5")]
-    pub score: i32,
-}
-/// Gates between a task and its start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum Gate {
-    /// Invalid.
-    Unspecified = 0,
-    /// Terminal, paused or external: nothing to start.
-    Phase = 1,
-    /// not_before or back-off.
-    Delay = 2,
-    /// Slot taken.
-    Slot = 3,
-    /// Tenant suspended, or its or the type's queue paused.
-    Paused = 4,
-    /// max_concurrent_tasks.
-    Concurrency = 5,
-    /// max_queue_depth (dry run).
-    QueueDepth = 6,
-    /// rate_limit_per_sec (dry run).
-    Rate = 7,
-    /// The spec killed too many runners.
-    Quarantine = 8,
-    /// No runner passes; see `runners`.
-    Runner = 9,
-    /// Others are ahead: runners that could take it have no free capacity now.
-    Turn = 10,
-    /// The task type is disabled (dry run).
-    TaskType = 11,
-}
-impl Gate {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "GATE_UNSPECIFIED",
-            Self::Phase => "GATE_PHASE",
-            Self::Delay => "GATE_DELAY",
-            Self::Slot => "GATE_SLOT",
-            Self::Paused => "GATE_PAUSED",
-            Self::Concurrency => "GATE_CONCURRENCY",
-            Self::QueueDepth => "GATE_QUEUE_DEPTH",
-            Self::Rate => "GATE_RATE",
-            Self::Quarantine => "GATE_QUARANTINE",
-            Self::Runner => "GATE_RUNNER",
-            Self::Turn => "GATE_TURN",
-            Self::TaskType => "GATE_TASK_TYPE",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "GATE_UNSPECIFIED" => Some(Self::Unspecified),
-            "GATE_PHASE" => Some(Self::Phase),
-            "GATE_DELAY" => Some(Self::Delay),
-            "GATE_SLOT" => Some(Self::Slot),
-            "GATE_PAUSED" => Some(Self::Paused),
-            "GATE_CONCURRENCY" => Some(Self::Concurrency),
-            "GATE_QUEUE_DEPTH" => Some(Self::QueueDepth),
-            "GATE_RATE" => Some(Self::Rate),
-            "GATE_QUARANTINE" => Some(Self::Quarantine),
-            "GATE_RUNNER" => Some(Self::Runner),
-            "GATE_TURN" => Some(Self::Turn),
-            "GATE_TASK_TYPE" => Some(Self::TaskType),
-            _ => None,
-        }
-    }
-}
-/// Why a runner can not take a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum RunnerObstacle {
-    /// None: it could.
-    Unspecified = 0,
-    /// Not connected.
-    Offline = 1,
-    /// Draining.
-    Draining = 2,
-    /// Execution kind not supported.
-    Kind = 3,
-    /// Task type or function not served.
-    TaskType = 4,
-    /// Tenant or runner-id pattern outside its scope.
-    Scope = 5,
-    /// placement.required not met.
-    Required = 6,
-    /// placement.avoid met.
-    Avoid = 7,
-    /// Resources larger than it ever has.
-    Resources = 8,
-    /// No free capacity now.
-    Capacity = 9,
-    /// It refused this task as unsupported less than 10 min ago.
-    Refused = 10,
-}
-impl RunnerObstacle {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "RUNNER_OBSTACLE_UNSPECIFIED",
-            Self::Offline => "RUNNER_OBSTACLE_OFFLINE",
-            Self::Draining => "RUNNER_OBSTACLE_DRAINING",
-            Self::Kind => "RUNNER_OBSTACLE_KIND",
-            Self::TaskType => "RUNNER_OBSTACLE_TASK_TYPE",
-            Self::Scope => "RUNNER_OBSTACLE_SCOPE",
-            Self::Required => "RUNNER_OBSTACLE_REQUIRED",
-            Self::Avoid => "RUNNER_OBSTACLE_AVOID",
-            Self::Resources => "RUNNER_OBSTACLE_RESOURCES",
-            Self::Capacity => "RUNNER_OBSTACLE_CAPACITY",
-            Self::Refused => "RUNNER_OBSTACLE_REFUSED",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "RUNNER_OBSTACLE_UNSPECIFIED" => Some(Self::Unspecified),
-            "RUNNER_OBSTACLE_OFFLINE" => Some(Self::Offline),
-            "RUNNER_OBSTACLE_DRAINING" => Some(Self::Draining),
-            "RUNNER_OBSTACLE_KIND" => Some(Self::Kind),
-            "RUNNER_OBSTACLE_TASK_TYPE" => Some(Self::TaskType),
-            "RUNNER_OBSTACLE_SCOPE" => Some(Self::Scope),
-            "RUNNER_OBSTACLE_REQUIRED" => Some(Self::Required),
-            "RUNNER_OBSTACLE_AVOID" => Some(Self::Avoid),
-            "RUNNER_OBSTACLE_RESOURCES" => Some(Self::Resources),
-            "RUNNER_OBSTACLE_CAPACITY" => Some(Self::Capacity),
-            "RUNNER_OBSTACLE_REFUSED" => Some(Self::Refused),
-            _ => None,
-        }
-    }
-}
-/// Generated client implementations.
-pub mod explain_service_client {
-    #![allow(
-        unused_variables,
-        dead_code,
-        missing_docs,
-        clippy::wildcard_imports,
-        clippy::let_unit_value,
-    )]
-    use tonic::codegen::*;
-    use tonic::codegen::http::Uri;
-    /// Answers "why is it not running?".  Served by the scheduler, which decides it.
-    #[derive(Debug, Clone)]
-    pub struct ExplainServiceClient<T> {
-        inner: tonic::client::Grpc<T>,
-    }
-    impl ExplainServiceClient<tonic::transport::Channel> {
-        /// Attempt to create a new client by connecting to a given endpoint.
-        pub async fn connect<D>(dst: D) -> Result<Self, tonic::transport::Error>
-        where
-            D: TryInto<tonic::transport::Endpoint>,
-            D::Error: Into<StdError>,
-        {
-            let conn = tonic::transport::Endpoint::new(dst)?.connect().await?;
-            Ok(Self::new(conn))
-        }
-    }
-    impl<T> ExplainServiceClient<T>
-    where
-        T: tonic::client::GrpcService<tonic::body::Body>,
-        T::Error: Into<StdError>,
-        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
-        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
-    {
-        pub fn new(inner: T) -> Self {
-            let inner = tonic::client::Grpc::new(inner);
-            Self { inner }
-        }
-        pub fn with_origin(inner: T, origin: Uri) -> Self {
-            let inner = tonic::client::Grpc::with_origin(inner, origin);
-            Self { inner }
-        }
-        pub fn with_interceptor<F>(
-            inner: T,
-            interceptor: F,
-        ) -> ExplainServiceClient<InterceptedService<T, F>>
-        where
-            F: tonic::service::Interceptor,
-            T::ResponseBody: Default,
-            T: tonic::codegen::Service<
-                http::Request<tonic::body::Body>,
-                Response = http::Response<
-                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
-                >,
-            >,
-            <T as tonic::codegen::Service<
-                http::Request<tonic::body::Body>,
-            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
-        {
-            ExplainServiceClient::new(InterceptedService::new(inner, interceptor))
-        }
-        /// Compress requests with the given encoding.
-        ///
-        /// This requires the server to support it otherwise it might respond with an
-        /// error.
-        #[must_use]
-        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.inner = self.inner.send_compressed(encoding);
-            self
-        }
-        /// Enable decompressing responses.
-        #[must_use]
-        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.inner = self.inner.accept_compressed(encoding);
-            self
-        }
-        /// Limits the maximum size of a decoded message.
-        ///
-        /// Default: `4MB`
-        #[must_use]
-        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
-            self.inner = self.inner.max_decoding_message_size(limit);
-            self
-        }
-        /// Limits the maximum size of an encoded message.
-        ///
-        /// Default: `usize::MAX`
-        #[must_use]
-        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
-            self.inner = self.inner.max_encoding_message_size(limit);
-            self
-        }
-        /// Explains a task, or a spec that was not submitted (dry run).  Reads only; safe to repeat.
-        /// A dry run checks the spec as CreateTask does.
-        /// Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN); INVALID_ARGUMENT (FIELD_INVALID,
-        /// TOO_LARGE, PAYLOAD_SCHEMA_VIOLATION); UNAVAILABLE (STORAGE_UNAVAILABLE).
-        pub async fn explain_task(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ExplainTaskRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ExplainTaskResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/taskyard.v1.ExplainService/ExplainTask",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("taskyard.v1.ExplainService", "ExplainTask"));
-            self.inner.unary(req, path, codec).await
-        }
-    }
-}
-/// One log entry of a run.  Identity: (task, generation, sequence); a repeated entry is
-/// dropped silently, which makes AppendLogs and LogBatch safe to resend.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct LogEntry {
-    /// Given by the runner: 1, 2, 3, ... per run.
-    #[prost(int64, tag = "1")]
-    pub sequence: i64,
-    /// Run that wrote it.  Output only; on input it is that of the batch.
-    #[prost(int64, tag = "2")]
-    pub generation: i64,
-    /// Runner's clock.
-    #[prost(message, optional, tag = "3")]
-    pub time: ::core::option::Option<::prost_types::Timestamp>,
-    /// Severity.
-    #[prost(enumeration = "LogLevel", tag = "4")]
-    pub level: i32,
-    /// Text.  Platform limit 64 KiB; longer lines are cut by the runner.
-    #[prost(string, tag = "5")]
-    pub message: ::prost::alloc::string::String,
-    /// Execution step (seed: context.step).
-    #[prost(int32, tag = "6")]
-    pub step: i32,
-    /// Action being performed (seed: context.action).
-    #[prost(string, tag = "7")]
-    pub action: ::prost::alloc::string::String,
-    /// Action-specific details (seed: context.details).
-    #[prost(message, optional, tag = "8")]
-    pub details: ::core::option::Option<::prost_types::Struct>,
-    /// Where it came from.
-    #[prost(enumeration = "LogSource", tag = "9")]
-    pub source: i32,
-}
-/// Severities.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum LogLevel {
-    /// Treated as INFO.
-    Unspecified = 0,
-    /// debug
-    Debug = 1,
-    /// info
-    Info = 2,
-    /// warning
-    Warning = 3,
-    /// error
-    Error = 4,
-    /// critical
-    Critical = 5,
-}
-impl LogLevel {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "LOG_LEVEL_UNSPECIFIED",
-            Self::Debug => "LOG_LEVEL_DEBUG",
-            Self::Info => "LOG_LEVEL_INFO",
-            Self::Warning => "LOG_LEVEL_WARNING",
-            Self::Error => "LOG_LEVEL_ERROR",
-            Self::Critical => "LOG_LEVEL_CRITICAL",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "LOG_LEVEL_UNSPECIFIED" => Some(Self::Unspecified),
-            "LOG_LEVEL_DEBUG" => Some(Self::Debug),
-            "LOG_LEVEL_INFO" => Some(Self::Info),
-            "LOG_LEVEL_WARNING" => Some(Self::Warning),
-            "LOG_LEVEL_ERROR" => Some(Self::Error),
-            "LOG_LEVEL_CRITICAL" => Some(Self::Critical),
-            _ => None,
-        }
-    }
-}
-/// Origins of log entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum LogSource {
-    /// Unknown.
-    Unspecified = 0,
-    /// Standard output of the workload.
-    Stdout = 1,
-    /// Standard error of the workload.
-    Stderr = 2,
-    /// Structured call of the workload.
-    Workload = 3,
-    /// The runner agent itself.
-    Runner = 4,
-}
-impl LogSource {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "LOG_SOURCE_UNSPECIFIED",
-            Self::Stdout => "LOG_SOURCE_STDOUT",
-            Self::Stderr => "LOG_SOURCE_STDERR",
-            Self::Workload => "LOG_SOURCE_WORKLOAD",
-            Self::Runner => "LOG_SOURCE_RUNNER",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "LOG_SOURCE_UNSPECIFIED" => Some(Self::Unspecified),
-            "LOG_SOURCE_STDOUT" => Some(Self::Stdout),
-            "LOG_SOURCE_STDERR" => Some(Self::Stderr),
-            "LOG_SOURCE_WORKLOAD" => Some(Self::Workload),
-            "LOG_SOURCE_RUNNER" => Some(Self::Runner),
-            _ => None,
-        }
-    }
-}
 /// Names a lease and proves that it is held.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LeaseRef {
@@ -3192,6 +2696,29 @@ pub struct Assignment {
     /// W3C traceparent of the submission.
     #[prost(string, tag = "10")]
     pub traceparent: ::prost::alloc::string::String,
+    /// Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+    /// together at most 1 MiB.
+    #[prost(message, repeated, tag = "11")]
+    pub inputs: ::prost::alloc::vec::Vec<TaskInput>,
+}
+/// The result of a prerequisite.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TaskInput {
+    /// Dependency.alias.
+    #[prost(string, tag = "1")]
+    pub alias: ::prost::alloc::string::String,
+    /// tenants/{tenant}/tasks/{task}
+    #[prost(string, tag = "2")]
+    pub task: ::prost::alloc::string::String,
+    /// How it ended.
+    #[prost(enumeration = "TaskPhase", tag = "3")]
+    pub phase: i32,
+    /// Its status.result; unset if it has none, or if it is omitted.
+    #[prost(message, optional, tag = "4")]
+    pub result: ::core::option::Option<TaskResult>,
+    /// The result would exceed the bound of Assignment.inputs; GetTask returns it.
+    #[prost(bool, tag = "5")]
+    pub omitted: bool,
 }
 /// A report of the lease holder about a run.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3427,6 +2954,3039 @@ impl ReleaseReason {
         }
     }
 }
+/// Request of CreateTask.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateTaskRequest {
+    /// tenants/{tenant}.  Required for CreateTask; may be empty inside a batch.
+    #[prost(string, tag = "1")]
+    pub parent: ::prost::alloc::string::String,
+    /// The task; spec is required; name, status and output-only metadata are ignored.
+    #[prost(message, optional, tag = "2")]
+    pub task: ::core::option::Option<Task>,
+    /// Id to use; empty = the server creates a UUIDv7.
+    #[prost(string, tag = "3")]
+    pub task_id: ::prost::alloc::string::String,
+    /// See IDEMPOTENCY.  A UUID is recommended.  Seed limit 64.
+    #[prost(string, tag = "4")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Check everything, create nothing.
+    #[prost(bool, tag = "5")]
+    pub validate_only: bool,
+    /// What to return.
+    #[prost(enumeration = "TaskView", tag = "6")]
+    pub view: i32,
+}
+/// Response of CreateTask.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateTaskResponse {
+    /// The task, see outcome.
+    #[prost(message, optional, tag = "1")]
+    pub task: ::core::option::Option<Task>,
+    /// What happened.
+    #[prost(enumeration = "CreateOutcome", tag = "2")]
+    pub outcome: i32,
+    /// For REPLACED: the tasks being cancelled.
+    #[prost(string, repeated, tag = "3")]
+    pub replaced_tasks: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// Request of BatchCreateTasks.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchCreateTasksRequest {
+    /// tenants/{tenant}
+    #[prost(string, tag = "1")]
+    pub parent: ::prost::alloc::string::String,
+    /// Items; parent is empty or equal to the outer one; request_id per item.  The whole
+    /// request is at most 16 MiB, and at most 3.5 MB with view FULL.
+    #[prost(message, repeated, tag = "2")]
+    pub requests: ::prost::alloc::vec::Vec<CreateTaskRequest>,
+    /// Default ATOMIC.
+    #[prost(enumeration = "BatchMode", tag = "3")]
+    pub mode: i32,
+    /// What to return per task; default NAME.
+    #[prost(enumeration = "TaskView", tag = "4")]
+    pub view: i32,
+    /// Idempotency of the batch as a whole (ATOMIC only).
+    #[prost(string, tag = "5")]
+    pub request_id: ::prost::alloc::string::String,
+}
+/// Response of BatchCreateTasks.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchCreateTasksResponse {
+    /// One per request, same order.
+    #[prost(message, repeated, tag = "1")]
+    pub results: ::prost::alloc::vec::Vec<BatchCreateTasksResult>,
+    /// Results with an error.
+    #[prost(int32, tag = "2")]
+    pub failed_count: i32,
+}
+/// One item of BatchCreateTasksResponse.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchCreateTasksResult {
+    /// Outcome of the item.
+    #[prost(oneof = "batch_create_tasks_result::Result", tags = "1, 2")]
+    pub result: ::core::option::Option<batch_create_tasks_result::Result>,
+}
+/// Nested message and enum types in `BatchCreateTasksResult`.
+pub mod batch_create_tasks_result {
+    /// Outcome of the item.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Result {
+        /// Created (see outcome).
+        #[prost(message, tag = "1")]
+        Created(super::CreateTaskResponse),
+        /// Not created; PER_ITEM only.
+        #[prost(message, tag = "2")]
+        Error(super::super::super::google::rpc::Status),
+    }
+}
+/// Request of GetTask.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetTaskRequest {
+    /// tenants/{tenant}/tasks/{task}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// What to return; default FULL.
+    #[prost(enumeration = "TaskView", tag = "2")]
+    pub view: i32,
+}
+/// Response of GetTask.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetTaskResponse {
+    /// The task.
+    #[prost(message, optional, tag = "1")]
+    pub task: ::core::option::Option<Task>,
+}
+/// Request of BatchGetTasks.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BatchGetTasksRequest {
+    /// tenants/{tenant}
+    #[prost(string, tag = "1")]
+    pub parent: ::prost::alloc::string::String,
+    /// Full names, all of the parent.
+    #[prost(string, repeated, tag = "2")]
+    pub names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// What to return; default BASIC.
+    #[prost(enumeration = "TaskView", tag = "3")]
+    pub view: i32,
+    /// Leave out missing tasks instead of failing.
+    #[prost(bool, tag = "4")]
+    pub allow_missing: bool,
+}
+/// Response of BatchGetTasks.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchGetTasksResponse {
+    /// In the order of names.
+    #[prost(message, repeated, tag = "1")]
+    pub tasks: ::prost::alloc::vec::Vec<Task>,
+}
+/// Request of ListTasks.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListTasksRequest {
+    /// tenants/{tenant} or tenants/-
+    #[prost(string, tag = "1")]
+    pub parent: ::prost::alloc::string::String,
+    /// See PAGES.
+    #[prost(int32, tag = "2")]
+    pub page_size: i32,
+    /// From the previous response.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+    /// See FILTER.
+    #[prost(string, tag = "4")]
+    pub filter: ::prost::alloc::string::String,
+    /// See ORDER_BY.
+    #[prost(string, tag = "5")]
+    pub order_by: ::prost::alloc::string::String,
+    /// What to return; default BASIC.
+    #[prost(enumeration = "TaskView", tag = "6")]
+    pub view: i32,
+    /// Also count (costs a scan; capped at 100000).
+    #[prost(bool, tag = "7")]
+    pub count_total: bool,
+}
+/// Response of ListTasks.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListTasksResponse {
+    /// One page.
+    #[prost(message, repeated, tag = "1")]
+    pub tasks: ::prost::alloc::vec::Vec<Task>,
+    /// Empty at the end.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+    /// Set if count_total.
+    #[prost(int64, tag = "3")]
+    pub total_size: i64,
+    /// On the first page: WatchTasks with this token delivers everything not in this list.
+    #[prost(string, tag = "4")]
+    pub resume_token: ::prost::alloc::string::String,
+}
+/// Request of UpdateTask.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct UpdateTaskRequest {
+    /// task.name selects the task; metadata.resource_version > 0 is a precondition.
+    #[prost(message, optional, tag = "1")]
+    pub task: ::core::option::Option<Task>,
+    /// Paths relative to Task.  Omitted: all populated mutable fields.  "\*": all of them.
+    #[prost(message, optional, tag = "2")]
+    pub update_mask: ::core::option::Option<::prost_types::FieldMask>,
+    /// See IDEMPOTENCY.
+    #[prost(string, tag = "3")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Check everything, change nothing.
+    #[prost(bool, tag = "4")]
+    pub validate_only: bool,
+}
+/// Response of UpdateTask.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct UpdateTaskResponse {
+    /// After the change; with validate_only before it.
+    #[prost(message, optional, tag = "1")]
+    pub task: ::core::option::Option<Task>,
+}
+/// Request of DeleteTask.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteTaskRequest {
+    /// tenants/{tenant}/tasks/{task}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Precondition; 0 = none.
+    #[prost(int64, tag = "2")]
+    pub resource_version: i64,
+    /// OK if there is no such task.
+    #[prost(bool, tag = "3")]
+    pub allow_missing: bool,
+}
+/// Response of DeleteTask.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteTaskResponse {}
+/// Request of CancelTask.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CancelTaskRequest {
+    /// tenants/{tenant}/tasks/{task}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// For the audit trail and the workload.
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+    /// Time for the workload to stop before it is forced.  Default 30 s, 0 = now.
+    #[prost(message, optional, tag = "3")]
+    pub grace_period: ::core::option::Option<::prost_types::Duration>,
+    /// Precondition; 0 = none.
+    #[prost(int64, tag = "4")]
+    pub resource_version: i64,
+}
+/// Response of CancelTask.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CancelTaskResponse {
+    /// CANCELLED, or still live with requested_action.
+    #[prost(message, optional, tag = "1")]
+    pub task: ::core::option::Option<Task>,
+}
+/// Request of BatchCancelTasks.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BatchCancelTasksRequest {
+    /// tenants/{tenant}
+    #[prost(string, tag = "1")]
+    pub parent: ::prost::alloc::string::String,
+    /// Full names, all of the parent.
+    #[prost(string, repeated, tag = "2")]
+    pub names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// See FILTER; live tasks only.  At most 1000 are handled per call, see `more`.
+    #[prost(string, tag = "3")]
+    pub filter: ::prost::alloc::string::String,
+    /// As in CancelTask.
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+    /// As in CancelTask.
+    #[prost(message, optional, tag = "5")]
+    pub grace_period: ::core::option::Option<::prost_types::Duration>,
+}
+/// Response of BatchCancelTasks.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchCancelTasksResponse {
+    /// One per task; in the order of names.
+    #[prost(message, repeated, tag = "1")]
+    pub results: ::prost::alloc::vec::Vec<BatchTaskResult>,
+    /// With a filter: call again, there may be more tasks.
+    #[prost(bool, tag = "2")]
+    pub more: bool,
+}
+/// What became of one task of a batch.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchTaskResult {
+    /// tenants/{tenant}/tasks/{task}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Code 0 = accepted.
+    #[prost(message, optional, tag = "2")]
+    pub status: ::core::option::Option<super::super::google::rpc::Status>,
+}
+/// Request of BatchRetryTasks.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BatchRetryTasksRequest {
+    /// tenants/{tenant}
+    #[prost(string, tag = "1")]
+    pub parent: ::prost::alloc::string::String,
+    /// Full names, all of the parent.
+    #[prost(string, repeated, tag = "2")]
+    pub names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// See FILTER; unsuccessful ended tasks only.  At most 1000 are handled per call, see `more`.
+    #[prost(string, tag = "3")]
+    pub filter: ::prost::alloc::string::String,
+    /// As in RetryTask.
+    #[prost(bool, tag = "4")]
+    pub discard_checkpoints: bool,
+    /// As in RetryTask.
+    #[prost(bool, tag = "50")]
+    pub keep_retry_count: bool,
+}
+/// Response of BatchRetryTasks.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchRetryTasksResponse {
+    /// One per task; in the order of names.
+    #[prost(message, repeated, tag = "1")]
+    pub results: ::prost::alloc::vec::Vec<BatchTaskResult>,
+    /// With a filter: call again, there may be more tasks.
+    #[prost(bool, tag = "2")]
+    pub more: bool,
+}
+/// Request of BatchResetTasks.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BatchResetTasksRequest {
+    /// tenants/{tenant}
+    #[prost(string, tag = "1")]
+    pub parent: ::prost::alloc::string::String,
+    /// Full names, all of the parent.
+    #[prost(string, repeated, tag = "2")]
+    pub names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// See FILTER; RUNNING tasks only, e.g. metadata.update_time \< "2026-01-01T00:00:00Z".  At most
+    /// 1000 are handled per call, see `more`.
+    #[prost(string, tag = "3")]
+    pub filter: ::prost::alloc::string::String,
+    /// For status.error.message and the audit trail; default "Task timed out and was reset" (seed).
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// Response of BatchResetTasks.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchResetTasksResponse {
+    /// One per task; in the order of names.
+    #[prost(message, repeated, tag = "1")]
+    pub results: ::prost::alloc::vec::Vec<BatchTaskResult>,
+    /// With a filter: call again, there may be more tasks.
+    #[prost(bool, tag = "2")]
+    pub more: bool,
+}
+/// Request of PauseTask.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PauseTaskRequest {
+    /// tenants/{tenant}/tasks/{task}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// For the audit trail.
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+    /// Time to checkpoint before it is forced.  Default 60 s.
+    #[prost(message, optional, tag = "3")]
+    pub grace_period: ::core::option::Option<::prost_types::Duration>,
+    /// Precondition; 0 = none.
+    #[prost(int64, tag = "4")]
+    pub resource_version: i64,
+}
+/// Response of PauseTask.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PauseTaskResponse {
+    /// PAUSED, or still live with requested_action.
+    #[prost(message, optional, tag = "1")]
+    pub task: ::core::option::Option<Task>,
+}
+/// Request of ResumeTask.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ResumeTaskRequest {
+    /// tenants/{tenant}/tasks/{task}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Precondition; 0 = none.
+    #[prost(int64, tag = "2")]
+    pub resource_version: i64,
+}
+/// Response of ResumeTask.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ResumeTaskResponse {
+    /// PENDING, or live again without requested_action.
+    #[prost(message, optional, tag = "1")]
+    pub task: ::core::option::Option<Task>,
+}
+/// Request of RetryTask.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RetryTaskRequest {
+    /// tenants/{tenant}/tasks/{task}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Start from scratch instead of from the latest checkpoint.
+    #[prost(bool, tag = "2")]
+    pub discard_checkpoints: bool,
+    /// Precondition; 0 = none.
+    #[prost(int64, tag = "3")]
+    pub resource_version: i64,
+    /// See IDEMPOTENCY.
+    #[prost(string, tag = "4")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Leave retry_count and runner_loss_count as they are.  Refused (PHASE_CONFLICT) for a task
+    /// whose retry_count has reached max_retries.
+    #[prost(bool, tag = "50")]
+    pub keep_retry_count: bool,
+    /// Also revive the tasks that ended by DEPENDENCY_FAILED because of this one, and those that
+    /// ended because of them; page by page, soon after the call.
+    #[prost(bool, tag = "5")]
+    pub cascade: bool,
+}
+/// Response of RetryTask.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RetryTaskResponse {
+    /// PENDING.
+    #[prost(message, optional, tag = "1")]
+    pub task: ::core::option::Option<Task>,
+}
+/// Request of ReportTaskStatus.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ReportTaskStatusRequest {
+    /// tenants/{tenant}/tasks/{task}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// RUNNING, SUCCEEDED or FAILED; UNSPECIFIED = unchanged.
+    #[prost(enumeration = "TaskPhase", tag = "2")]
+    pub phase: i32,
+    /// Merged into status.details, or in their place with replace_details.  64 KiB per report;
+    /// 256 KiB when merged, beyond it TOO_LARGE.  With `enqueue` a phase is applied without them.
+    #[prost(message, optional, tag = "3")]
+    pub details: ::core::option::Option<::prost_types::Struct>,
+    /// Progress.
+    #[prost(message, optional, tag = "4")]
+    pub progress: ::core::option::Option<Progress>,
+    /// With SUCCEEDED.
+    #[prost(message, optional, tag = "5")]
+    pub result: ::core::option::Option<TaskResult>,
+    /// With FAILED.
+    #[prost(message, optional, tag = "6")]
+    pub error: ::core::option::Option<TaskError>,
+    /// Precondition; 0 = none.
+    #[prost(int64, tag = "7")]
+    pub resource_version: i64,
+    /// See IDEMPOTENCY.
+    #[prost(string, tag = "8")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Store the report now, apply it later in order; a report that is no transition by then
+    /// is dropped and audited.
+    #[prost(bool, tag = "9")]
+    pub enqueue: bool,
+    /// `details` replace what is stored instead of being merged into it.
+    #[prost(bool, tag = "10")]
+    pub replace_details: bool,
+}
+/// Response of ReportTaskStatus.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ReportTaskStatusResponse {
+    /// After the report (view NAME); with enqueue before it.
+    #[prost(message, optional, tag = "1")]
+    pub task: ::core::option::Option<Task>,
+}
+/// Request of WaitTask.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WaitTaskRequest {
+    /// tenants/{tenant}/tasks/{task}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Default 30 s, at most 300 s and always 1 s less than the RPC deadline.
+    #[prost(message, optional, tag = "2")]
+    pub timeout: ::core::option::Option<::prost_types::Duration>,
+    /// Return as soon as resource_version exceeds this; 0 = wait for a terminal phase.
+    #[prost(int64, tag = "3")]
+    pub after_resource_version: i64,
+    /// What to return; default FULL.
+    #[prost(enumeration = "TaskView", tag = "4")]
+    pub view: i32,
+}
+/// Response of WaitTask.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WaitTaskResponse {
+    /// Current state.
+    #[prost(message, optional, tag = "1")]
+    pub task: ::core::option::Option<Task>,
+    /// The condition holds; false = time was up.
+    #[prost(bool, tag = "2")]
+    pub satisfied: bool,
+}
+/// Request of CheckFence.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CheckFenceRequest {
+    /// tenants/{tenant}/tasks/{task}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// As handed to the workload: "{generation}.{lease_id}".
+    #[prost(string, tag = "2")]
+    pub fencing_token: ::prost::alloc::string::String,
+}
+/// Response of CheckFence.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CheckFenceResponse {
+    /// The token is the current one: its run holds the task.
+    #[prost(bool, tag = "1")]
+    pub current: bool,
+    /// Left of its lease; 0 if not current.
+    #[prost(message, optional, tag = "2")]
+    pub lease_ttl: ::core::option::Option<::prost_types::Duration>,
+    /// Newest generation.
+    #[prost(int64, tag = "3")]
+    pub generation: i64,
+}
+/// Request of WatchTasks.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchTasksRequest {
+    /// tenants/{tenant} or tenants/-
+    #[prost(string, tag = "1")]
+    pub parent: ::prost::alloc::string::String,
+    /// Only these tasks.
+    #[prost(string, repeated, tag = "2")]
+    pub names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// See FILTER.  Only tasks that match; one that stops matching yields EXITED.
+    #[prost(string, tag = "3")]
+    pub filter: ::prost::alloc::string::String,
+    /// Continue after this.  Empty: from now on.
+    #[prost(string, tag = "4")]
+    pub resume_token: ::prost::alloc::string::String,
+    /// First send the current state as SNAPSHOT events, then snapshot_complete, then changes.
+    /// A resume_token from before snapshot_complete continues the snapshot.
+    #[prost(bool, tag = "5")]
+    pub snapshot: bool,
+    /// Allow skipping of intermediate versions.
+    #[prost(bool, tag = "6")]
+    pub coalesce: bool,
+    /// What to send per task; default BASIC.
+    #[prost(enumeration = "TaskView", tag = "7")]
+    pub view: i32,
+    /// Default 15 s.
+    #[prost(message, optional, tag = "8")]
+    pub bookmark_interval: ::core::option::Option<::prost_types::Duration>,
+    /// End with OK once every task of names is terminal (needs names).
+    #[prost(bool, tag = "9")]
+    pub until_terminal: bool,
+}
+/// A step of a watch.  Without events it is a bookmark.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WatchTasksResponse {
+    /// At most 500, in order.
+    #[prost(message, repeated, tag = "1")]
+    pub events: ::prost::alloc::vec::Vec<TaskEvent>,
+    /// Covers everything up to and including this response.
+    #[prost(string, tag = "2")]
+    pub resume_token: ::prost::alloc::string::String,
+    /// The snapshot is complete.
+    #[prost(bool, tag = "3")]
+    pub snapshot_complete: bool,
+    /// The server is about to end the stream; reconnect with resume_token.
+    #[prost(bool, tag = "4")]
+    pub closing: bool,
+    /// Server clock, to measure lag.
+    #[prost(message, optional, tag = "5")]
+    pub server_time: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// One change of a task.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TaskEvent {
+    /// Kind of change.
+    #[prost(enumeration = "TaskEventType", tag = "1")]
+    pub r#type: i32,
+    /// The task as it is at delivery, possibly newer than the change; DELETED and EXITED: view
+    /// NAME.
+    #[prost(message, optional, tag = "2")]
+    pub task: ::core::option::Option<Task>,
+    /// Version of the task after this change.
+    #[prost(int64, tag = "3")]
+    pub resource_version: i64,
+    /// Status right after this change (without result output and details).
+    #[prost(message, optional, tag = "4")]
+    pub status: ::core::option::Option<TaskStatus>,
+    /// Phase before, if the phase changed.
+    #[prost(enumeration = "TaskPhase", tag = "5")]
+    pub previous_phase: i32,
+    /// When it happened.
+    #[prost(message, optional, tag = "6")]
+    pub time: ::core::option::Option<::prost_types::Timestamp>,
+    /// AuditEvent.event_type of the change.
+    #[prost(string, tag = "7")]
+    pub event_type: ::prost::alloc::string::String,
+    /// Who caused it.
+    #[prost(message, optional, tag = "8")]
+    pub actor: ::core::option::Option<Actor>,
+}
+/// Request of ListTaskRuns.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListTaskRunsRequest {
+    /// tenants/{tenant}/tasks/{task}
+    #[prost(string, tag = "1")]
+    pub parent: ::prost::alloc::string::String,
+    /// See PAGES.
+    #[prost(int32, tag = "2")]
+    pub page_size: i32,
+    /// From the previous response.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// Response of ListTaskRuns.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListTaskRunsResponse {
+    /// One page.
+    #[prost(message, repeated, tag = "1")]
+    pub runs: ::prost::alloc::vec::Vec<TaskRun>,
+    /// Empty at the end.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// Request of ListTaskLogs.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListTaskLogsRequest {
+    /// tenants/{tenant}/tasks/{task}
+    #[prost(string, tag = "1")]
+    pub parent: ::prost::alloc::string::String,
+    /// See PAGES.
+    #[prost(int32, tag = "2")]
+    pub page_size: i32,
+    /// From the previous response.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+    /// Only this run; 0 = all.
+    #[prost(int64, tag = "4")]
+    pub generation: i64,
+    /// At least this severity.
+    #[prost(enumeration = "LogLevel", tag = "5")]
+    pub min_level: i32,
+    /// Only entries of this time.
+    #[prost(message, optional, tag = "6")]
+    pub time_range: ::core::option::Option<TimeRange>,
+    /// Newest first.
+    #[prost(bool, tag = "7")]
+    pub descending: bool,
+}
+/// Response of ListTaskLogs.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListTaskLogsResponse {
+    /// One page.
+    #[prost(message, repeated, tag = "1")]
+    pub entries: ::prost::alloc::vec::Vec<LogEntry>,
+    /// Empty at the end.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// Request of TailTaskLogs.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TailTaskLogsRequest {
+    /// tenants/{tenant}/tasks/{task}
+    #[prost(string, tag = "1")]
+    pub parent: ::prost::alloc::string::String,
+    /// Start with the last n entries; 0 = from the beginning.
+    #[prost(int32, tag = "2")]
+    pub tail_lines: i32,
+    /// Go on as entries arrive.
+    #[prost(bool, tag = "3")]
+    pub follow: bool,
+    /// At least this severity.
+    #[prost(enumeration = "LogLevel", tag = "4")]
+    pub min_level: i32,
+    /// Only this run; 0 = all, across retries.
+    #[prost(int64, tag = "5")]
+    pub generation: i64,
+    /// Continue after this (tail_lines is ignored).
+    #[prost(string, tag = "6")]
+    pub resume_token: ::prost::alloc::string::String,
+}
+/// A step of a log stream.  Without entries it is a bookmark.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TailTaskLogsResponse {
+    /// At most 500.
+    #[prost(message, repeated, tag = "1")]
+    pub entries: ::prost::alloc::vec::Vec<LogEntry>,
+    /// Covers everything up to and including this response.
+    #[prost(string, tag = "2")]
+    pub resume_token: ::prost::alloc::string::String,
+    /// Entries the runner had to drop just before these.
+    #[prost(int64, tag = "3")]
+    pub dropped_count: i64,
+    /// The task is terminal and everything has been sent.
+    #[prost(bool, tag = "4")]
+    pub complete: bool,
+    /// The server is about to end the stream.
+    #[prost(bool, tag = "5")]
+    pub closing: bool,
+}
+/// Request of GetTaskStats.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetTaskStatsRequest {
+    /// tenants/{tenant} or tenants/-
+    #[prost(string, tag = "1")]
+    pub parent: ::prost::alloc::string::String,
+    /// See FILTER.
+    #[prost(string, tag = "2")]
+    pub filter: ::prost::alloc::string::String,
+    /// By creation time.  Default the last 24 h (seed).
+    #[prost(message, optional, tag = "3")]
+    pub time_range: ::core::option::Option<TimeRange>,
+    /// One group per value; none = one group.
+    #[prost(enumeration = "StatsDimension", repeated, packed = "false", tag = "4")]
+    pub group_by: ::prost::alloc::vec::Vec<i32>,
+}
+/// Response of GetTaskStats.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetTaskStatsResponse {
+    /// At most 1000, largest first.
+    #[prost(message, repeated, tag = "1")]
+    pub groups: ::prost::alloc::vec::Vec<TaskStats>,
+    /// Age of the numbers (they may come from a pre-aggregate).
+    #[prost(message, optional, tag = "2")]
+    pub as_of_time: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// Numbers of one group.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TaskStats {
+    /// Dimension name -> value.
+    #[prost(map = "string, string", tag = "1")]
+    pub group: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    /// Tasks.
+    #[prost(int64, tag = "2")]
+    pub total: i64,
+    /// By phase.
+    #[prost(message, repeated, tag = "3")]
+    pub phases: ::prost::alloc::vec::Vec<PhaseCount>,
+    /// Start to end of SUCCEEDED tasks.
+    #[prost(message, optional, tag = "4")]
+    pub run_duration: ::core::option::Option<DurationStats>,
+    /// Creation to first start.
+    #[prost(message, optional, tag = "5")]
+    pub queue_duration: ::core::option::Option<DurationStats>,
+    /// Age of the oldest claimable task.
+    #[prost(message, optional, tag = "6")]
+    pub oldest_pending_age: ::core::option::Option<::prost_types::Duration>,
+    /// SUCCEEDED / all terminal.
+    #[prost(double, tag = "7")]
+    pub success_ratio: f64,
+    /// Retries in total.
+    #[prost(int64, tag = "8")]
+    pub retry_count: i64,
+    /// Start to end of all ended tasks that were started, whatever their phase.
+    #[prost(message, optional, tag = "50")]
+    pub ended_duration: ::core::option::Option<DurationStats>,
+}
+/// Request of GetTaskSeries.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetTaskSeriesRequest {
+    /// tenants/{tenant} or tenants/-
+    #[prost(string, tag = "1")]
+    pub parent: ::prost::alloc::string::String,
+    /// How far back; default one hour.
+    #[prost(message, optional, tag = "2")]
+    pub window: ::core::option::Option<::prost_types::Duration>,
+}
+/// Response of GetTaskSeries.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetTaskSeriesResponse {
+    /// One per minute in which something happened, oldest first.
+    #[prost(message, repeated, tag = "1")]
+    pub points: ::prost::alloc::vec::Vec<TaskSeriesPoint>,
+    /// Age of the numbers.
+    #[prost(message, optional, tag = "2")]
+    pub as_of_time: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// What happened within a minute.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TaskSeriesPoint {
+    /// Begin of the minute.
+    #[prost(message, optional, tag = "1")]
+    pub time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Tasks created.
+    #[prost(int64, tag = "2")]
+    pub created_count: i64,
+    /// Runs started.
+    #[prost(int64, tag = "3")]
+    pub started_count: i64,
+    /// Tasks that became SUCCEEDED.
+    #[prost(int64, tag = "4")]
+    pub succeeded_count: i64,
+    /// Tasks that ended otherwise.
+    #[prost(int64, tag = "5")]
+    pub failed_count: i64,
+    /// Retries scheduled.
+    #[prost(int64, tag = "6")]
+    pub retried_count: i64,
+    /// Creation to first start, mean of the tasks that ended in this minute; unset if there are none.
+    #[prost(message, optional, tag = "7")]
+    pub mean_wait: ::core::option::Option<::prost_types::Duration>,
+}
+/// Tasks in a phase.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PhaseCount {
+    /// Phase.
+    #[prost(enumeration = "TaskPhase", tag = "1")]
+    pub phase: i32,
+    /// Tasks.
+    #[prost(int64, tag = "2")]
+    pub count: i64,
+}
+/// Distribution of a duration.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DurationStats {
+    /// Mean.
+    #[prost(message, optional, tag = "1")]
+    pub average: ::core::option::Option<::prost_types::Duration>,
+    /// Median.
+    #[prost(message, optional, tag = "2")]
+    pub p50: ::core::option::Option<::prost_types::Duration>,
+    /// 95th percentile.
+    #[prost(message, optional, tag = "3")]
+    pub p95: ::core::option::Option<::prost_types::Duration>,
+    /// 99th percentile.
+    #[prost(message, optional, tag = "4")]
+    pub p99: ::core::option::Option<::prost_types::Duration>,
+    /// Largest.
+    #[prost(message, optional, tag = "5")]
+    pub max: ::core::option::Option<::prost_types::Duration>,
+}
+/// Request of ListCheckpoints.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListCheckpointsRequest {
+    /// tenants/{tenant}/tasks/{task}
+    #[prost(string, tag = "1")]
+    pub parent: ::prost::alloc::string::String,
+    /// See PAGES.
+    #[prost(int32, tag = "2")]
+    pub page_size: i32,
+    /// From the previous response.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// Response of ListCheckpoints.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListCheckpointsResponse {
+    /// One page.
+    #[prost(message, repeated, tag = "1")]
+    pub checkpoints: ::prost::alloc::vec::Vec<Checkpoint>,
+    /// Empty at the end.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// Request of ReadCheckpoint.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReadCheckpointRequest {
+    /// tenants/{tenant}/tasks/{task}/checkpoints/{sequence|latest}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Start here.
+    #[prost(int64, tag = "2")]
+    pub offset: i64,
+}
+/// A piece of a checkpoint.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReadCheckpointResponse {
+    /// On the first response.
+    #[prost(message, optional, tag = "1")]
+    pub checkpoint: ::core::option::Option<Checkpoint>,
+    /// Position of data.
+    #[prost(int64, tag = "2")]
+    pub offset: i64,
+    /// At most 256 KiB.
+    #[prost(bytes = "vec", tag = "3")]
+    pub data: ::prost::alloc::vec::Vec<u8>,
+}
+/// Request of ListAuditEvents.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListAuditEventsRequest {
+    /// tenants/{tenant} or tenants/-
+    #[prost(string, tag = "1")]
+    pub parent: ::prost::alloc::string::String,
+    /// Fields: resource, event_type, actor.type, actor.id, time, request_id.
+    #[prost(string, tag = "2")]
+    pub filter: ::prost::alloc::string::String,
+    /// See PAGES.
+    #[prost(int32, tag = "3")]
+    pub page_size: i32,
+    /// From the previous response.
+    #[prost(string, tag = "4")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// Response of ListAuditEvents.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListAuditEventsResponse {
+    /// One page, newest first.
+    #[prost(message, repeated, tag = "1")]
+    pub audit_events: ::prost::alloc::vec::Vec<AuditEvent>,
+    /// Empty at the end.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// How much of a task is returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum TaskView {
+    /// The method's default (FULL for single tasks, BASIC for lists and watches).
+    Unspecified = 0,
+    /// name, metadata.id, metadata.uid, metadata.resource_version, status.phase.
+    Name = 1,
+    /// Without payload, script body, env, headers of the callback, result output, details and
+    /// annotations.
+    Basic = 2,
+    /// Everything; a read-only key sees neither env nor the headers of the callback.
+    Full = 3,
+}
+impl TaskView {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "TASK_VIEW_UNSPECIFIED",
+            Self::Name => "TASK_VIEW_NAME",
+            Self::Basic => "TASK_VIEW_BASIC",
+            Self::Full => "TASK_VIEW_FULL",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "TASK_VIEW_UNSPECIFIED" => Some(Self::Unspecified),
+            "TASK_VIEW_NAME" => Some(Self::Name),
+            "TASK_VIEW_BASIC" => Some(Self::Basic),
+            "TASK_VIEW_FULL" => Some(Self::Full),
+            _ => None,
+        }
+    }
+}
+/// What became of a CreateTask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum CreateOutcome {
+    /// Invalid.
+    Unspecified = 0,
+    /// A new task.
+    Created = 1,
+    /// request_id was seen before; this is the task of then, as it is now.
+    Replayed = 2,
+    /// Admission DROP_IF_RUNNING: nothing created, this is the live task of the slot.
+    Dropped = 3,
+    /// Admission REPLACE: created; the former live tasks are being cancelled.
+    Replaced = 4,
+}
+impl CreateOutcome {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "CREATE_OUTCOME_UNSPECIFIED",
+            Self::Created => "CREATE_OUTCOME_CREATED",
+            Self::Replayed => "CREATE_OUTCOME_REPLAYED",
+            Self::Dropped => "CREATE_OUTCOME_DROPPED",
+            Self::Replaced => "CREATE_OUTCOME_REPLACED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "CREATE_OUTCOME_UNSPECIFIED" => Some(Self::Unspecified),
+            "CREATE_OUTCOME_CREATED" => Some(Self::Created),
+            "CREATE_OUTCOME_REPLAYED" => Some(Self::Replayed),
+            "CREATE_OUTCOME_DROPPED" => Some(Self::Dropped),
+            "CREATE_OUTCOME_REPLACED" => Some(Self::Replaced),
+            _ => None,
+        }
+    }
+}
+/// Kinds of changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum TaskEventType {
+    /// Invalid.
+    Unspecified = 0,
+    /// Part of the snapshot.
+    Snapshot = 1,
+    /// New, or newly matching the filter.
+    Entered = 2,
+    /// Changed.
+    Updated = 3,
+    /// No longer matching the filter.
+    Exited = 4,
+    /// Deleted, by a user or by retention.
+    Deleted = 5,
+}
+impl TaskEventType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "TASK_EVENT_TYPE_UNSPECIFIED",
+            Self::Snapshot => "TASK_EVENT_TYPE_SNAPSHOT",
+            Self::Entered => "TASK_EVENT_TYPE_ENTERED",
+            Self::Updated => "TASK_EVENT_TYPE_UPDATED",
+            Self::Exited => "TASK_EVENT_TYPE_EXITED",
+            Self::Deleted => "TASK_EVENT_TYPE_DELETED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "TASK_EVENT_TYPE_UNSPECIFIED" => Some(Self::Unspecified),
+            "TASK_EVENT_TYPE_SNAPSHOT" => Some(Self::Snapshot),
+            "TASK_EVENT_TYPE_ENTERED" => Some(Self::Entered),
+            "TASK_EVENT_TYPE_UPDATED" => Some(Self::Updated),
+            "TASK_EVENT_TYPE_EXITED" => Some(Self::Exited),
+            "TASK_EVENT_TYPE_DELETED" => Some(Self::Deleted),
+            _ => None,
+        }
+    }
+}
+/// Dimensions of GetTaskStats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum StatsDimension {
+    /// Invalid.
+    Unspecified = 0,
+    /// Tenant.
+    Tenant = 1,
+    /// Task type.
+    TaskType = 2,
+    /// Runner of the last run.
+    Runner = 3,
+}
+impl StatsDimension {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "STATS_DIMENSION_UNSPECIFIED",
+            Self::Tenant => "STATS_DIMENSION_TENANT",
+            Self::TaskType => "STATS_DIMENSION_TASK_TYPE",
+            Self::Runner => "STATS_DIMENSION_RUNNER",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "STATS_DIMENSION_UNSPECIFIED" => Some(Self::Unspecified),
+            "STATS_DIMENSION_TENANT" => Some(Self::Tenant),
+            "STATS_DIMENSION_TASK_TYPE" => Some(Self::TaskType),
+            "STATS_DIMENSION_RUNNER" => Some(Self::Runner),
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+pub mod task_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Tasks, their runs, logs, checkpoints, statistics and audit trail.
+    #[derive(Debug, Clone)]
+    pub struct TaskServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl TaskServiceClient<tonic::transport::Channel> {
+        /// Attempt to create a new client by connecting to a given endpoint.
+        pub async fn connect<D>(dst: D) -> Result<Self, tonic::transport::Error>
+        where
+            D: TryInto<tonic::transport::Endpoint>,
+            D::Error: Into<StdError>,
+        {
+            let conn = tonic::transport::Endpoint::new(dst)?.connect().await?;
+            Ok(Self::new(conn))
+        }
+    }
+    impl<T> TaskServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> TaskServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            TaskServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
+        /// Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+        /// TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
+        /// id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
+        /// TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
+        /// RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
+        /// PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
+        pub async fn create_task(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateTaskRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateTaskResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.TaskService/CreateTask",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.TaskService", "CreateTask"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Creates up to 1000 tasks in one transaction (ATOMIC) or independently (PER_ITEM).  Safe
+        /// to repeat when every item has a request_id or task_id.
+        /// Errors: as CreateTask; INVALID_ARGUMENT/BATCH_TOO_LARGE.
+        pub async fn batch_create_tasks(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BatchCreateTasksRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BatchCreateTasksResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.TaskService/BatchCreateTasks",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.TaskService", "BatchCreateTasks"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Returns a task, archived ones included.
+        /// Errors: NOT_FOUND.
+        pub async fn get_task(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetTaskRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetTaskResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.TaskService/GetTask",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.TaskService", "GetTask"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Returns up to 1000 tasks in the order asked for.  A response has at most 3.5 MB, unless one
+        /// task alone is larger.
+        /// Errors: NOT_FOUND if any is missing, unless allow_missing; INVALID_ARGUMENT
+        /// (BATCH_TOO_LARGE: more than 1000 names, or more bytes; ask for fewer names or view BASIC).
+        pub async fn batch_get_tasks(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BatchGetTasksRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BatchGetTasksResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.TaskService/BatchGetTasks",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.TaskService", "BatchGetTasks"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists tasks.  parent "tenants/-" lists over all tenants the caller may see.
+        /// Errors: INVALID_ARGUMENT (FILTER_INVALID, ORDER_BY_INVALID, PAGE_TOKEN_INVALID).
+        pub async fn list_tasks(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListTasksRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListTasksResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.TaskService/ListTasks",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.TaskService", "ListTasks"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Changes labels, annotations and the mutable part of the spec.  Always mutable:
+        /// metadata.labels, metadata.annotations, spec.callback, spec.retention.  While PENDING or
+        /// PAUSED: spec.priority too.  While PENDING or PAUSED and never started: every spec field
+        /// but task_type, slot and entity.  Status is never writable here.  Safe to repeat with a
+        /// resource_version.
+        /// Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID, FIELD_IMMUTABLE, TOO_LARGE,
+        /// PAYLOAD_SCHEMA_VIOLATION); ABORTED (RESOURCE_VERSION_MISMATCH); FAILED_PRECONDITION
+        /// (PHASE_CONFLICT).
+        pub async fn update_task(
+            &mut self,
+            request: impl tonic::IntoRequest<super::UpdateTaskRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdateTaskResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.TaskService/UpdateTask",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.TaskService", "UpdateTask"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Deletes an ended task with its runs, logs and checkpoints; the audit trail stays.  Safe to
+        /// repeat with allow_missing.
+        /// Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH); FAILED_PRECONDITION
+        /// (PHASE_CONFLICT: it is live, cancel it first; DELETION_PROTECTED: by its task type).
+        pub async fn delete_task(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteTaskRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteTaskResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.TaskService/DeleteTask",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.TaskService", "DeleteTask"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Asks for cancellation; returns at once.  Idempotent: OK on a CANCELLED task.  Once it
+        /// is acknowledged no new attempt starts.
+        /// Errors: NOT_FOUND; FAILED_PRECONDITION (TASK_TERMINAL); ABORTED
+        /// (RESOURCE_VERSION_MISMATCH).
+        pub async fn cancel_task(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CancelTaskRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CancelTaskResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.TaskService/CancelTask",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.TaskService", "CancelTask"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Cancels up to 1000 tasks, by name or by filter, each on its own.  Idempotent.
+        /// Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task as CancelTask.
+        pub async fn batch_cancel_tasks(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BatchCancelTasksRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BatchCancelTasksResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.TaskService/BatchCancelTasks",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.TaskService", "BatchCancelTasks"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Asks for a pause: the holder checkpoints if it can and gives the lease back.
+        /// Idempotent: OK on a PAUSED task.
+        /// Errors: NOT_FOUND; FAILED_PRECONDITION (TASK_TERMINAL, PHASE_CONFLICT: external, or being
+        /// cancelled); ABORTED (RESOURCE_VERSION_MISMATCH).
+        pub async fn pause_task(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PauseTaskRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PauseTaskResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.TaskService/PauseTask",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.TaskService", "PauseTask"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// PAUSED -> PENDING; also withdraws a pause that has not taken effect yet.  Idempotent: OK
+        /// on a live task that is not paused.
+        /// Errors: NOT_FOUND; FAILED_PRECONDITION (TASK_TERMINAL); ABORTED
+        /// (RESOURCE_VERSION_MISMATCH).
+        pub async fn resume_task(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ResumeTaskRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ResumeTaskResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.TaskService/ResumeTask",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.TaskService", "ResumeTask"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Terminal and not SUCCEEDED -> PENDING, with fresh retry budgets.  The tasks of spec.after are
+        /// judged anew: the task waits for those that have not ended, and one that ended otherwise than
+        /// its condition requires refuses the retry.  Safe to repeat with a request_id or a
+        /// resource_version.
+        /// Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT, TASK_TYPE_DISABLED,
+        /// TENANT_SUSPENDED); RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, SLOT_QUEUE_FULL);
+        /// ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED (RESOURCE_VERSION_MISMATCH).
+        pub async fn retry_task(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RetryTaskRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RetryTaskResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.TaskService/RetryTask",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.TaskService", "RetryTask"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Retries up to 1000 tasks, by name or by filter, each on its own.  A repeat finds them
+        /// live and returns PHASE_CONFLICT per task.
+        /// Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task as RetryTask.
+        pub async fn batch_retry_tasks(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BatchRetryTasksRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BatchRetryTasksResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.TaskService/BatchRetryTasks",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.TaskService", "BatchRetryTasks"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Takes up to 1000 leased tasks, by name or by filter, from their holders and queues them
+        /// again, each on its own: for tasks that hang although their runner is alive.  Uses up a runner
+        /// loss, no retry; `reason` becomes status.error.message.  Work that must not overlap is queued
+        /// once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT per task.
+        /// Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task: NOT_FOUND;
+        /// FAILED_PRECONDITION (PHASE_CONFLICT: no lease, or being cancelled).
+        pub async fn batch_reset_tasks(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BatchResetTasksRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BatchResetTasksResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.TaskService/BatchResetTasks",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.TaskService", "BatchResetTasks"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Owner of an external task (spec.execution.external) reports status.  With `enqueue` the
+        /// report is stored durably and applied later, per task in order, and only NOT_FOUND is
+        /// answered at once.  Safe to repeat with a request_id.
+        /// Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT: not external, or not a
+        /// transition; TASK_TERMINAL); ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED
+        /// (RESOURCE_VERSION_MISMATCH); INVALID_ARGUMENT (TOO_LARGE: details).
+        pub async fn report_task_status(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReportTaskStatusRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReportTaskStatusResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.TaskService/ReportTaskStatus",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.TaskService", "ReportTaskStatus"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Waits until the task is terminal (or past a version) or the time is up, then returns
+        /// its current state; running out of time is not an error.  A wait counts as an open stream
+        /// of the tenant.
+        /// Errors: NOT_FOUND; RESOURCE_EXHAUSTED (STREAM_LIMIT).
+        pub async fn wait_task(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WaitTaskRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::WaitTaskResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.TaskService/WaitTask",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.TaskService", "WaitTask"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Returns whether a fencing token (TASKYARD_FENCE of a run) is still the current one, so
+        /// that a workload can guard its own side effects.
+        /// Errors: NOT_FOUND.
+        pub async fn check_fence(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CheckFenceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CheckFenceResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.TaskService/CheckFence",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.TaskService", "CheckFence"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Streams changes.  Guarantees:
+        /// order    changes of one task arrive in resource_version order; across tasks the
+        /// order is that of the change log, the same for every watcher, and respects
+        /// real time;
+        /// no gaps  everything after resume_token is delivered at least once; after a repeat
+        /// drop an event whose resource_version is not above the cached one;
+        /// coalesce only if asked for: intermediate versions of a task may then be skipped,
+        /// never the newest one and never a phase change to a terminal phase;
+        /// resume   each response carries a token that covers everything up to and including
+        /// it; idle streams get a bookmark (token without events) every
+        /// bookmark_interval;
+        /// end      after at most 60 min (+-10 %) the server sends closing and ends with OK;
+        /// reconnect with the last token.
+        /// The stream is a cursor on a durable log, so a slow reader only falls behind; if it
+        /// accepts nothing for 60 s the stream ends with RESOURCE_EXHAUSTED/CONSUMER_STALLED and
+        /// can be resumed.
+        /// An event carries the status at that change; the full task is as it is at delivery.
+        /// Errors: INVALID_ARGUMENT (FILTER_INVALID, RESUME_TOKEN_INVALID); OUT_OF_RANGE
+        /// (RESUME_TOKEN_EXPIRED: history, at least 24 h, is gone; LOG_EPOCH_CHANGED: a backup was
+        /// restored, or a standby took over that is not known to have everything up to the token;
+        /// start over with snapshot); RESOURCE_EXHAUSTED (CONSUMER_STALLED, STREAM_LIMIT).
+        pub async fn watch_tasks(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WatchTasksRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::WatchTasksResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.TaskService/WatchTasks",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.TaskService", "WatchTasks"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// Lists the runs of a task, newest first.
+        /// Errors: NOT_FOUND; INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
+        pub async fn list_task_runs(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListTaskRunsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListTaskRunsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.TaskService/ListTaskRuns",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.TaskService", "ListTaskRuns"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists log entries in (generation, sequence) order.
+        /// Errors: NOT_FOUND; INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
+        pub async fn list_task_logs(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListTaskLogsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListTaskLogsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.TaskService/ListTaskLogs",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.TaskService", "ListTaskLogs"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Streams log entries; with follow until the task is terminal and all logs are sent.
+        /// Ends like WatchTasks; resume with resume_token.
+        /// Errors: NOT_FOUND; INVALID_ARGUMENT (RESUME_TOKEN_INVALID); RESOURCE_EXHAUSTED
+        /// (CONSUMER_STALLED, STREAM_LIMIT).
+        pub async fn tail_task_logs(
+            &mut self,
+            request: impl tonic::IntoRequest<super::TailTaskLogsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::TailTaskLogsResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.TaskService/TailTaskLogs",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.TaskService", "TailTaskLogs"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// Counts and durations.
+        /// Errors: INVALID_ARGUMENT (FILTER_INVALID).
+        pub async fn get_task_stats(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetTaskStatsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetTaskStatsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.TaskService/GetTaskStats",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.TaskService", "GetTaskStats"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Counts and waiting times of each minute, for charts.  A minute without changes has no
+        /// point.  Kept for two days.
+        /// Errors: INVALID_ARGUMENT (FIELD_INVALID).
+        pub async fn get_task_series(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetTaskSeriesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetTaskSeriesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.TaskService/GetTaskSeries",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.TaskService", "GetTaskSeries"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists checkpoints, newest first.
+        /// Errors: NOT_FOUND.
+        pub async fn list_checkpoints(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListCheckpointsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListCheckpointsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.TaskService/ListCheckpoints",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.TaskService", "ListCheckpoints"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Streams the content of a checkpoint.  The id "latest" names the newest one.
+        /// Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH).
+        pub async fn read_checkpoint(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReadCheckpointRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::ReadCheckpointResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.TaskService/ReadCheckpoint",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.TaskService", "ReadCheckpoint"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// Lists audit events, newest first.  Filter fields: event_type, actor.type, actor.id,
+        /// resource, time.
+        /// Errors: INVALID_ARGUMENT (FILTER_INVALID, PAGE_TOKEN_INVALID).
+        pub async fn list_audit_events(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListAuditEventsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListAuditEventsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.TaskService/ListAuditEvents",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.TaskService", "ListAuditEvents"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Request of CreateEmbeddedTask.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateEmbeddedTaskRequest {
+    /// Names the process, at random: "embedded-" and a UUID.
+    #[prost(string, tag = "1")]
+    pub holder_id: ::prost::alloc::string::String,
+    /// The task.  An unset execution becomes `embedded`; placement is that of the holder.
+    #[prost(message, optional, tag = "2")]
+    pub request: ::core::option::Option<CreateTaskRequest>,
+}
+/// Response of CreateEmbeddedTask.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateEmbeddedTaskResponse {
+    /// As of CreateTask.
+    #[prost(message, optional, tag = "1")]
+    pub response: ::core::option::Option<CreateTaskResponse>,
+}
+/// Request of ClaimEmbeddedTask.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ClaimEmbeddedTaskRequest {
+    /// As in CreateEmbeddedTask.
+    #[prost(string, tag = "1")]
+    pub holder_id: ::prost::alloc::string::String,
+    /// tenants/{tenant}/tasks/{task}
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    /// New for every claim, the same for its repeats.
+    #[prost(string, tag = "3")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Of the lease; default 30 s.
+    #[prost(message, optional, tag = "4")]
+    pub lease_duration: ::core::option::Option<::prost_types::Duration>,
+}
+/// Response of ClaimEmbeddedTask.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ClaimEmbeddedTaskResponse {
+    /// Claimed; of the lane of `name`, so it may be another task of the same holder.
+    #[prost(message, repeated, tag = "1")]
+    pub assignments: ::prost::alloc::vec::Vec<Assignment>,
+    /// Phase of `name` after the call.
+    #[prost(enumeration = "TaskPhase", tag = "2")]
+    pub phase: i32,
+}
+/// Request of RenewEmbeddedTasks.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RenewEmbeddedTasksRequest {
+    /// As in CreateEmbeddedTask.
+    #[prost(string, tag = "1")]
+    pub holder_id: ::prost::alloc::string::String,
+    /// To renew.
+    #[prost(message, repeated, tag = "2")]
+    pub leases: ::prost::alloc::vec::Vec<LeaseRef>,
+    /// From now; default 30 s.
+    #[prost(message, optional, tag = "3")]
+    pub lease_duration: ::core::option::Option<::prost_types::Duration>,
+}
+/// Response of RenewEmbeddedTasks.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RenewEmbeddedTasksResponse {
+    /// Leases that were not renewed (ABORT), or whose holder must act.
+    #[prost(message, repeated, tag = "1")]
+    pub verdicts: ::prost::alloc::vec::Vec<LeaseVerdict>,
+}
+/// Request of ReportEmbeddedTasks.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ReportEmbeddedTasksRequest {
+    /// As in CreateEmbeddedTask.
+    #[prost(string, tag = "1")]
+    pub holder_id: ::prost::alloc::string::String,
+    /// Applied in order; at most 4 MiB in all.
+    #[prost(message, repeated, tag = "2")]
+    pub reports: ::prost::alloc::vec::Vec<RunReport>,
+}
+/// Response of ReportEmbeddedTasks.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ReportEmbeddedTasksResponse {
+    /// One per report, same order.
+    #[prost(message, repeated, tag = "1")]
+    pub results: ::prost::alloc::vec::Vec<ReportResult>,
+}
+/// Request of AppendEmbeddedLogs.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct AppendEmbeddedLogsRequest {
+    /// As in CreateEmbeddedTask.
+    #[prost(string, tag = "1")]
+    pub holder_id: ::prost::alloc::string::String,
+    /// At most 4 MiB in all.
+    #[prost(message, repeated, tag = "2")]
+    pub batches: ::prost::alloc::vec::Vec<LogBatch>,
+}
+/// Response of AppendEmbeddedLogs.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct AppendEmbeddedLogsResponse {
+    /// One per batch, same order; code 0 = stored.
+    #[prost(message, repeated, tag = "1")]
+    pub results: ::prost::alloc::vec::Vec<super::super::google::rpc::Status>,
+}
+/// Generated client implementations.
+pub mod embedded_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Create, claim, renew, report and logs of embedded tasks.
+    #[derive(Debug, Clone)]
+    pub struct EmbeddedServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl EmbeddedServiceClient<tonic::transport::Channel> {
+        /// Attempt to create a new client by connecting to a given endpoint.
+        pub async fn connect<D>(dst: D) -> Result<Self, tonic::transport::Error>
+        where
+            D: TryInto<tonic::transport::Endpoint>,
+            D::Error: Into<StdError>,
+        {
+            let conn = tonic::transport::Endpoint::new(dst)?.connect().await?;
+            Ok(Self::new(conn))
+        }
+    }
+    impl<T> EmbeddedServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> EmbeddedServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            EmbeddedServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Creates a task whose execution is `embedded`, pinned to the holder, with on_runner_lost FAIL.
+        /// Safe to repeat with the same request_id or task_id.
+        /// Errors: as TaskService.CreateTask.
+        pub async fn create_embedded_task(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateEmbeddedTaskRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateEmbeddedTaskResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.EmbeddedService/CreateEmbeddedTask",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("taskyard.v1.EmbeddedService", "CreateEmbeddedTask"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Claims tasks of the holder that are claimable now; none is no error.  Safe to repeat with the
+        /// same request_id.
+        /// Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID).
+        pub async fn claim_embedded_task(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ClaimEmbeddedTaskRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ClaimEmbeddedTaskResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.EmbeddedService/ClaimEmbeddedTask",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("taskyard.v1.EmbeddedService", "ClaimEmbeddedTask"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Renews leases.  Safe to repeat.
+        /// Errors: NOT_FOUND (of another tenant).  Per lease: see LeaseVerdict.
+        pub async fn renew_embedded_tasks(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RenewEmbeddedTasksRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RenewEmbeddedTasksResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.EmbeddedService/RenewEmbeddedTasks",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("taskyard.v1.EmbeddedService", "RenewEmbeddedTasks"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Applies reports, each on its own, in order per task.  Safe to repeat.
+        /// Errors: NOT_FOUND (of another tenant).  Per report as LeaseService.ReportRuns.
+        pub async fn report_embedded_tasks(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReportEmbeddedTasksRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReportEmbeddedTasksResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.EmbeddedService/ReportEmbeddedTasks",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("taskyard.v1.EmbeddedService", "ReportEmbeddedTasks"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Stores log entries.  Safe to repeat.
+        /// Errors: NOT_FOUND (of another tenant).  Per batch as LeaseService.AppendLogs.
+        pub async fn append_embedded_logs(
+            &mut self,
+            request: impl tonic::IntoRequest<super::AppendEmbeddedLogsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::AppendEmbeddedLogsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.EmbeddedService/AppendEmbeddedLogs",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("taskyard.v1.EmbeddedService", "AppendEmbeddedLogs"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// A business object of a tenant that tasks may work on, see TaskSpec.entity.  Only types with
+/// entities_must_exist look at them.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Entity {
+    /// tenants/{tenant}/entityTypes/{entity_type}/entities/{entity}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// First registration.
+    #[prost(message, optional, tag = "2")]
+    pub create_time: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// Request of RegisterEntities.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RegisterEntitiesRequest {
+    /// tenants/{tenant}
+    #[prost(string, tag = "1")]
+    pub parent: ::prost::alloc::string::String,
+    /// Types and ids.
+    #[prost(message, repeated, tag = "2")]
+    pub entities: ::prost::alloc::vec::Vec<EntityRef>,
+}
+/// Response of RegisterEntities.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RegisterEntitiesResponse {
+    /// How many were not stored before.
+    #[prost(int32, tag = "1")]
+    pub created_count: i32,
+}
+/// Request of ListEntities.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListEntitiesRequest {
+    /// tenants/{tenant}/entityTypes/{entity_type}
+    #[prost(string, tag = "1")]
+    pub parent: ::prost::alloc::string::String,
+    /// As in ListTasks.
+    #[prost(int32, tag = "2")]
+    pub page_size: i32,
+    /// From the previous response.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// Response of ListEntities.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListEntitiesResponse {
+    /// One page.
+    #[prost(message, repeated, tag = "1")]
+    pub entities: ::prost::alloc::vec::Vec<Entity>,
+    /// Empty at the end.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// Request of DeleteEntity.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteEntityRequest {
+    /// tenants/{tenant}/entityTypes/{entity_type}/entities/{entity}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// OK if there is no such entity.
+    #[prost(bool, tag = "2")]
+    pub allow_missing: bool,
+}
+/// Response of DeleteEntity.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteEntityResponse {}
+/// Generated client implementations.
+pub mod entity_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Entities whose existence task types can demand (TaskType.entities_must_exist).
+    #[derive(Debug, Clone)]
+    pub struct EntityServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl EntityServiceClient<tonic::transport::Channel> {
+        /// Attempt to create a new client by connecting to a given endpoint.
+        pub async fn connect<D>(dst: D) -> Result<Self, tonic::transport::Error>
+        where
+            D: TryInto<tonic::transport::Endpoint>,
+            D::Error: Into<StdError>,
+        {
+            let conn = tonic::transport::Endpoint::new(dst)?.connect().await?;
+            Ok(Self::new(conn))
+        }
+    }
+    impl<T> EntityServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> EntityServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            EntityServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Stores up to 1000 entities; those that are stored already stay as they are.  Idempotent.
+        /// Errors: NOT_FOUND (tenant); INVALID_ARGUMENT (FIELD_INVALID, BATCH_TOO_LARGE).
+        pub async fn register_entities(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RegisterEntitiesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RegisterEntitiesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.EntityService/RegisterEntities",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("taskyard.v1.EntityService", "RegisterEntities"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists the entities of a type by id.
+        /// Errors: INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
+        pub async fn list_entities(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListEntitiesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListEntitiesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.EntityService/ListEntities",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.EntityService", "ListEntities"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Removes an entity from the registry; tasks that name it stay as they are, no new one is
+        /// accepted.  Safe to repeat with allow_missing.
+        /// Errors: NOT_FOUND.
+        pub async fn delete_entity(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteEntityRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteEntityResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.EntityService/DeleteEntity",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.EntityService", "DeleteEntity"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Machine-readable causes; the canonical gRPC code of each is given with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ErrorReason {
+    /// Never sent.
+    Unspecified = 0,
+    /// INVALID_ARGUMENT: a field breaks its rule; see BadRequest.
+    FieldInvalid = 1,
+    /// INVALID_ARGUMENT: the payload does not match the TaskType's JSON Schema.
+    PayloadSchemaViolation = 2,
+    /// INVALID_ARGUMENT: filter does not parse, or names an unknown or unindexed field.
+    FilterInvalid = 3,
+    /// INVALID_ARGUMENT: order_by names an unsupported field.
+    OrderByInvalid = 4,
+    /// INVALID_ARGUMENT: page token is damaged or belongs to another query.
+    PageTokenInvalid = 5,
+    /// INVALID_ARGUMENT: resume token is damaged or belongs to another watch.
+    ResumeTokenInvalid = 6,
+    /// INVALID_ARGUMENT: more items or bytes than one batch may have.
+    BatchTooLarge = 7,
+    /// INVALID_ARGUMENT: update_mask names a field that can not be changed (now).
+    FieldImmutable = 8,
+    /// INVALID_ARGUMENT: payload, checkpoint or script above its limit.
+    TooLarge = 9,
+    /// UNAUTHENTICATED: no key, or a key that is unknown, expired or revoked.
+    Unauthenticated = 15,
+    /// UNAUTHENTICATED: the sign-in code is unknown, used or expired.
+    SignInCodeInvalid = 14,
+    /// PERMISSION_DENIED: the principal may not call this method.
+    PermissionDenied = 16,
+    /// UNIMPLEMENTED: the method is not served by this version.
+    Unimplemented = 17,
+    /// DEADLINE_EXCEEDED: the caller's deadline passed; the outcome of a write is unknown.
+    DeadlineExceeded = 18,
+    /// INTERNAL: a bug; metadata.correlation_id is in the server's log.
+    Internal = 19,
+    /// NOT_FOUND: no such resource, or one of another tenant.
+    NotFound = 20,
+    /// NOT_FOUND: spec.task_type is registered neither in the tenant nor in "system".
+    TaskTypeUnknown = 21,
+    /// ALREADY_EXISTS: id taken.
+    AlreadyExists = 22,
+    /// ALREADY_EXISTS: request_id was used before with a different request.
+    RequestIdReused = 23,
+    /// ABORTED: resource_version precondition failed; metadata.current_resource_version.
+    ResourceVersionMismatch = 30,
+    /// ABORTED: a newer generation of the lease exists; metadata.current_generation.
+    /// Final for the sender: stop the work, discard the report.
+    StaleGeneration = 31,
+    /// ABORTED: the runner has a newer session; this stream is over.
+    SessionSuperseded = 32,
+    /// FAILED_PRECONDITION: the phase does not allow this; metadata.phase.
+    PhaseConflict = 40,
+    /// FAILED_PRECONDITION: the task is already in a terminal phase.  Final for reports.
+    TaskTerminal = 41,
+    /// FAILED_PRECONDITION: the caller does not hold this lease.  Final for reports.
+    LeaseNotHeld = 42,
+    /// FAILED_PRECONDITION: task type disabled.
+    TaskTypeDisabled = 43,
+    /// FAILED_PRECONDITION: tenant suspended.
+    TenantSuspended = 44,
+    /// FAILED_PRECONDITION: resource still has children; use force.
+    NotEmpty = 45,
+    /// FAILED_PRECONDITION: checkpoint sequence not above the latest one.
+    CheckpointSequenceConflict = 46,
+    /// FAILED_PRECONDITION: runner still holds leases.
+    RunnerBusy = 47,
+    /// FAILED_PRECONDITION: first message was not hello, second hello, unknown command, ...
+    ProtocolViolation = 48,
+    /// FAILED_PRECONDITION: no common protocol version.
+    ProtocolVersionUnsupported = 49,
+    /// FAILED_PRECONDITION: a FORBID lease was not renewed in time; stop the work.
+    LeaseExpired = 51,
+    /// FAILED_PRECONDITION: the task type protects its tasks from deletion.
+    DeletionProtected = 52,
+    /// ALREADY_EXISTS: another live agent uses this runner id.
+    RunnerIdInUse = 50,
+    /// OUT_OF_RANGE: resume token is older than the retained history; list again.
+    ResumeTokenExpired = 60,
+    /// OUT_OF_RANGE: resume token is of a history that a restored backup, or a standby that lacks
+    /// changes, has replaced; list again.
+    LogEpochChanged = 61,
+    /// RESOURCE_EXHAUSTED: tenant submission rate; RetryInfo.
+    RateLimited = 70,
+    /// RESOURCE_EXHAUSTED: tenant max_queue_depth; RetryInfo.
+    QueueDepthExceeded = 71,
+    /// RESOURCE_EXHAUSTED: the watcher did not read for longer than the stall limit.
+    ConsumerStalled = 72,
+    /// RESOURCE_EXHAUSTED: runner sent beyond its flow-control window.
+    WindowExceeded = 73,
+    /// RESOURCE_EXHAUSTED: more than 100 tasks wait behind one slot.
+    SlotQueueFull = 74,
+    /// RESOURCE_EXHAUSTED: the tenant has too many open streams.
+    StreamLimit = 75,
+    /// RESOURCE_EXHAUSTED: the tenant has more than 1000 live placement classes.
+    PlacementClassLimit = 76,
+    /// RESOURCE_EXHAUSTED: the server sheds load; RetryInfo.
+    Overloaded = 77,
+    /// RESOURCE_EXHAUSTED: tenant max_storage_bytes; RetryInfo.
+    StorageQuotaExceeded = 78,
+    /// UNAVAILABLE: server is shutting down; reconnect elsewhere.
+    ServerDraining = 80,
+    /// UNAVAILABLE: storage cannot be reached.
+    StorageUnavailable = 81,
+    /// UNAVAILABLE: no heartbeat on the runner stream within the timeout.
+    HeartbeatTimeout = 82,
+    /// UNAVAILABLE: the result of a run is being compared with its schema; RetryInfo.
+    ResultCheckPending = 83,
+    /// DATA_LOSS: checkpoint digest or size does not match.
+    DigestMismatch = 90,
+}
+impl ErrorReason {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ERROR_REASON_UNSPECIFIED",
+            Self::FieldInvalid => "ERROR_REASON_FIELD_INVALID",
+            Self::PayloadSchemaViolation => "ERROR_REASON_PAYLOAD_SCHEMA_VIOLATION",
+            Self::FilterInvalid => "ERROR_REASON_FILTER_INVALID",
+            Self::OrderByInvalid => "ERROR_REASON_ORDER_BY_INVALID",
+            Self::PageTokenInvalid => "ERROR_REASON_PAGE_TOKEN_INVALID",
+            Self::ResumeTokenInvalid => "ERROR_REASON_RESUME_TOKEN_INVALID",
+            Self::BatchTooLarge => "ERROR_REASON_BATCH_TOO_LARGE",
+            Self::FieldImmutable => "ERROR_REASON_FIELD_IMMUTABLE",
+            Self::TooLarge => "ERROR_REASON_TOO_LARGE",
+            Self::Unauthenticated => "ERROR_REASON_UNAUTHENTICATED",
+            Self::SignInCodeInvalid => "ERROR_REASON_SIGN_IN_CODE_INVALID",
+            Self::PermissionDenied => "ERROR_REASON_PERMISSION_DENIED",
+            Self::Unimplemented => "ERROR_REASON_UNIMPLEMENTED",
+            Self::DeadlineExceeded => "ERROR_REASON_DEADLINE_EXCEEDED",
+            Self::Internal => "ERROR_REASON_INTERNAL",
+            Self::NotFound => "ERROR_REASON_NOT_FOUND",
+            Self::TaskTypeUnknown => "ERROR_REASON_TASK_TYPE_UNKNOWN",
+            Self::AlreadyExists => "ERROR_REASON_ALREADY_EXISTS",
+            Self::RequestIdReused => "ERROR_REASON_REQUEST_ID_REUSED",
+            Self::ResourceVersionMismatch => "ERROR_REASON_RESOURCE_VERSION_MISMATCH",
+            Self::StaleGeneration => "ERROR_REASON_STALE_GENERATION",
+            Self::SessionSuperseded => "ERROR_REASON_SESSION_SUPERSEDED",
+            Self::PhaseConflict => "ERROR_REASON_PHASE_CONFLICT",
+            Self::TaskTerminal => "ERROR_REASON_TASK_TERMINAL",
+            Self::LeaseNotHeld => "ERROR_REASON_LEASE_NOT_HELD",
+            Self::TaskTypeDisabled => "ERROR_REASON_TASK_TYPE_DISABLED",
+            Self::TenantSuspended => "ERROR_REASON_TENANT_SUSPENDED",
+            Self::NotEmpty => "ERROR_REASON_NOT_EMPTY",
+            Self::CheckpointSequenceConflict => {
+                "ERROR_REASON_CHECKPOINT_SEQUENCE_CONFLICT"
+            }
+            Self::RunnerBusy => "ERROR_REASON_RUNNER_BUSY",
+            Self::ProtocolViolation => "ERROR_REASON_PROTOCOL_VIOLATION",
+            Self::ProtocolVersionUnsupported => {
+                "ERROR_REASON_PROTOCOL_VERSION_UNSUPPORTED"
+            }
+            Self::LeaseExpired => "ERROR_REASON_LEASE_EXPIRED",
+            Self::DeletionProtected => "ERROR_REASON_DELETION_PROTECTED",
+            Self::RunnerIdInUse => "ERROR_REASON_RUNNER_ID_IN_USE",
+            Self::ResumeTokenExpired => "ERROR_REASON_RESUME_TOKEN_EXPIRED",
+            Self::LogEpochChanged => "ERROR_REASON_LOG_EPOCH_CHANGED",
+            Self::RateLimited => "ERROR_REASON_RATE_LIMITED",
+            Self::QueueDepthExceeded => "ERROR_REASON_QUEUE_DEPTH_EXCEEDED",
+            Self::ConsumerStalled => "ERROR_REASON_CONSUMER_STALLED",
+            Self::WindowExceeded => "ERROR_REASON_WINDOW_EXCEEDED",
+            Self::SlotQueueFull => "ERROR_REASON_SLOT_QUEUE_FULL",
+            Self::StreamLimit => "ERROR_REASON_STREAM_LIMIT",
+            Self::PlacementClassLimit => "ERROR_REASON_PLACEMENT_CLASS_LIMIT",
+            Self::Overloaded => "ERROR_REASON_OVERLOADED",
+            Self::StorageQuotaExceeded => "ERROR_REASON_STORAGE_QUOTA_EXCEEDED",
+            Self::ServerDraining => "ERROR_REASON_SERVER_DRAINING",
+            Self::StorageUnavailable => "ERROR_REASON_STORAGE_UNAVAILABLE",
+            Self::HeartbeatTimeout => "ERROR_REASON_HEARTBEAT_TIMEOUT",
+            Self::ResultCheckPending => "ERROR_REASON_RESULT_CHECK_PENDING",
+            Self::DigestMismatch => "ERROR_REASON_DIGEST_MISMATCH",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ERROR_REASON_UNSPECIFIED" => Some(Self::Unspecified),
+            "ERROR_REASON_FIELD_INVALID" => Some(Self::FieldInvalid),
+            "ERROR_REASON_PAYLOAD_SCHEMA_VIOLATION" => Some(Self::PayloadSchemaViolation),
+            "ERROR_REASON_FILTER_INVALID" => Some(Self::FilterInvalid),
+            "ERROR_REASON_ORDER_BY_INVALID" => Some(Self::OrderByInvalid),
+            "ERROR_REASON_PAGE_TOKEN_INVALID" => Some(Self::PageTokenInvalid),
+            "ERROR_REASON_RESUME_TOKEN_INVALID" => Some(Self::ResumeTokenInvalid),
+            "ERROR_REASON_BATCH_TOO_LARGE" => Some(Self::BatchTooLarge),
+            "ERROR_REASON_FIELD_IMMUTABLE" => Some(Self::FieldImmutable),
+            "ERROR_REASON_TOO_LARGE" => Some(Self::TooLarge),
+            "ERROR_REASON_UNAUTHENTICATED" => Some(Self::Unauthenticated),
+            "ERROR_REASON_SIGN_IN_CODE_INVALID" => Some(Self::SignInCodeInvalid),
+            "ERROR_REASON_PERMISSION_DENIED" => Some(Self::PermissionDenied),
+            "ERROR_REASON_UNIMPLEMENTED" => Some(Self::Unimplemented),
+            "ERROR_REASON_DEADLINE_EXCEEDED" => Some(Self::DeadlineExceeded),
+            "ERROR_REASON_INTERNAL" => Some(Self::Internal),
+            "ERROR_REASON_NOT_FOUND" => Some(Self::NotFound),
+            "ERROR_REASON_TASK_TYPE_UNKNOWN" => Some(Self::TaskTypeUnknown),
+            "ERROR_REASON_ALREADY_EXISTS" => Some(Self::AlreadyExists),
+            "ERROR_REASON_REQUEST_ID_REUSED" => Some(Self::RequestIdReused),
+            "ERROR_REASON_RESOURCE_VERSION_MISMATCH" => {
+                Some(Self::ResourceVersionMismatch)
+            }
+            "ERROR_REASON_STALE_GENERATION" => Some(Self::StaleGeneration),
+            "ERROR_REASON_SESSION_SUPERSEDED" => Some(Self::SessionSuperseded),
+            "ERROR_REASON_PHASE_CONFLICT" => Some(Self::PhaseConflict),
+            "ERROR_REASON_TASK_TERMINAL" => Some(Self::TaskTerminal),
+            "ERROR_REASON_LEASE_NOT_HELD" => Some(Self::LeaseNotHeld),
+            "ERROR_REASON_TASK_TYPE_DISABLED" => Some(Self::TaskTypeDisabled),
+            "ERROR_REASON_TENANT_SUSPENDED" => Some(Self::TenantSuspended),
+            "ERROR_REASON_NOT_EMPTY" => Some(Self::NotEmpty),
+            "ERROR_REASON_CHECKPOINT_SEQUENCE_CONFLICT" => {
+                Some(Self::CheckpointSequenceConflict)
+            }
+            "ERROR_REASON_RUNNER_BUSY" => Some(Self::RunnerBusy),
+            "ERROR_REASON_PROTOCOL_VIOLATION" => Some(Self::ProtocolViolation),
+            "ERROR_REASON_PROTOCOL_VERSION_UNSUPPORTED" => {
+                Some(Self::ProtocolVersionUnsupported)
+            }
+            "ERROR_REASON_LEASE_EXPIRED" => Some(Self::LeaseExpired),
+            "ERROR_REASON_DELETION_PROTECTED" => Some(Self::DeletionProtected),
+            "ERROR_REASON_RUNNER_ID_IN_USE" => Some(Self::RunnerIdInUse),
+            "ERROR_REASON_RESUME_TOKEN_EXPIRED" => Some(Self::ResumeTokenExpired),
+            "ERROR_REASON_LOG_EPOCH_CHANGED" => Some(Self::LogEpochChanged),
+            "ERROR_REASON_RATE_LIMITED" => Some(Self::RateLimited),
+            "ERROR_REASON_QUEUE_DEPTH_EXCEEDED" => Some(Self::QueueDepthExceeded),
+            "ERROR_REASON_CONSUMER_STALLED" => Some(Self::ConsumerStalled),
+            "ERROR_REASON_WINDOW_EXCEEDED" => Some(Self::WindowExceeded),
+            "ERROR_REASON_SLOT_QUEUE_FULL" => Some(Self::SlotQueueFull),
+            "ERROR_REASON_STREAM_LIMIT" => Some(Self::StreamLimit),
+            "ERROR_REASON_PLACEMENT_CLASS_LIMIT" => Some(Self::PlacementClassLimit),
+            "ERROR_REASON_OVERLOADED" => Some(Self::Overloaded),
+            "ERROR_REASON_STORAGE_QUOTA_EXCEEDED" => Some(Self::StorageQuotaExceeded),
+            "ERROR_REASON_SERVER_DRAINING" => Some(Self::ServerDraining),
+            "ERROR_REASON_STORAGE_UNAVAILABLE" => Some(Self::StorageUnavailable),
+            "ERROR_REASON_HEARTBEAT_TIMEOUT" => Some(Self::HeartbeatTimeout),
+            "ERROR_REASON_RESULT_CHECK_PENDING" => Some(Self::ResultCheckPending),
+            "ERROR_REASON_DIGEST_MISMATCH" => Some(Self::DigestMismatch),
+            _ => None,
+        }
+    }
+}
+/// Request of ExplainTask.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ExplainTaskRequest {
+    /// tenants/{tenant}
+    #[prost(string, tag = "1")]
+    pub parent: ::prost::alloc::string::String,
+    /// What to explain.
+    #[prost(oneof = "explain_task_request::Subject", tags = "2, 3")]
+    pub subject: ::core::option::Option<explain_task_request::Subject>,
+}
+/// Nested message and enum types in `ExplainTaskRequest`.
+pub mod explain_task_request {
+    /// What to explain.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Subject {
+        /// tenants/{tenant}/tasks/{task}
+        #[prost(string, tag = "2")]
+        Name(::prost::alloc::string::String),
+        /// A spec as CreateTask takes it.
+        #[prost(message, tag = "3")]
+        Spec(super::TaskSpec),
+    }
+}
+/// Response of ExplainTask.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ExplainTaskResponse {
+    /// It runs, or would be claimed now: no gate is closed.
+    #[prost(bool, tag = "1")]
+    pub runnable: bool,
+    /// One line for people: the first closed gate, or that there is none.
+    #[prost(string, tag = "2")]
+    pub summary: ::prost::alloc::string::String,
+    /// Every gate that applies, in the order in which they are passed.
+    #[prost(message, repeated, tag = "3")]
+    pub gates: ::prost::alloc::vec::Vec<GateVerdict>,
+    /// Runners that may serve the tenant, those that could take the task first, then the ones
+    /// with the least in their way; at most 200.
+    #[prost(message, repeated, tag = "4")]
+    pub runners: ::prost::alloc::vec::Vec<RunnerVerdict>,
+    /// Place in its lane; 0 = first.
+    #[prost(int64, tag = "5")]
+    pub lane_position: i64,
+    /// priority * tier weight + 5 per waited minute.
+    #[prost(double, tag = "6")]
+    pub effective_priority: f64,
+    /// Earliest start, if known.
+    #[prost(message, optional, tag = "7")]
+    pub earliest_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// At the time of asking; unset in a dry run.
+    #[prost(enumeration = "TaskPhase", tag = "8")]
+    pub phase: i32,
+    /// Runners that `runners` leaves out.
+    #[prost(int32, tag = "9")]
+    pub omitted_runner_count: i32,
+}
+/// The result of one gate.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GateVerdict {
+    /// Gate.
+    #[prost(enumeration = "Gate", tag = "1")]
+    pub gate: i32,
+    /// It is open.
+    #[prost(bool, tag = "2")]
+    pub passed: bool,
+    /// One line for people.
+    #[prost(string, tag = "3")]
+    pub message: ::prost::alloc::string::String,
+    /// What would open it.
+    #[prost(string, tag = "4")]
+    pub remedy: ::prost::alloc::string::String,
+    /// Task, slot, tenant or type that keeps the gate closed.
+    #[prost(string, tag = "5")]
+    pub blocker: ::prost::alloc::string::String,
+    /// When it opens, if known.
+    #[prost(message, optional, tag = "6")]
+    pub open_time: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// The result of one runner.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunnerVerdict {
+    /// runners/{runner}
+    #[prost(string, tag = "1")]
+    pub runner: ::prost::alloc::string::String,
+    /// First obstacle.
+    #[prost(enumeration = "RunnerObstacle", tag = "2")]
+    pub obstacle: i32,
+    /// One line for people.
+    #[prost(string, tag = "3")]
+    pub message: ::prost::alloc::string::String,
+    /// What would have to change.
+    #[prost(string, tag = "4")]
+    pub remedy: ::prost::alloc::string::String,
+    /// Preference among the eligible ones, see Placement.preferred.
+    #[prost(int32, tag = "5")]
+    pub score: i32,
+}
+/// Gates between a task and its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Gate {
+    /// Invalid.
+    Unspecified = 0,
+    /// Terminal, paused or external: nothing to start.
+    Phase = 1,
+    /// not_before or back-off.
+    Delay = 2,
+    /// Slot taken.
+    Slot = 3,
+    /// Tenant suspended, or its or the type's queue paused.
+    Paused = 4,
+    /// max_concurrent_tasks.
+    Concurrency = 5,
+    /// max_queue_depth (dry run).
+    QueueDepth = 6,
+    /// rate_limit_per_sec (dry run).
+    Rate = 7,
+    /// The spec killed too many runners.
+    Quarantine = 8,
+    /// No runner passes; see `runners`.
+    Runner = 9,
+    /// Others are ahead: runners that could take it have no free capacity now.
+    Turn = 10,
+    /// The task type is disabled (dry run).
+    TaskType = 11,
+    /// A task of spec.after has not ended, or not as its condition requires.
+    Dependency = 12,
+}
+impl Gate {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "GATE_UNSPECIFIED",
+            Self::Phase => "GATE_PHASE",
+            Self::Delay => "GATE_DELAY",
+            Self::Slot => "GATE_SLOT",
+            Self::Paused => "GATE_PAUSED",
+            Self::Concurrency => "GATE_CONCURRENCY",
+            Self::QueueDepth => "GATE_QUEUE_DEPTH",
+            Self::Rate => "GATE_RATE",
+            Self::Quarantine => "GATE_QUARANTINE",
+            Self::Runner => "GATE_RUNNER",
+            Self::Turn => "GATE_TURN",
+            Self::TaskType => "GATE_TASK_TYPE",
+            Self::Dependency => "GATE_DEPENDENCY",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "GATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "GATE_PHASE" => Some(Self::Phase),
+            "GATE_DELAY" => Some(Self::Delay),
+            "GATE_SLOT" => Some(Self::Slot),
+            "GATE_PAUSED" => Some(Self::Paused),
+            "GATE_CONCURRENCY" => Some(Self::Concurrency),
+            "GATE_QUEUE_DEPTH" => Some(Self::QueueDepth),
+            "GATE_RATE" => Some(Self::Rate),
+            "GATE_QUARANTINE" => Some(Self::Quarantine),
+            "GATE_RUNNER" => Some(Self::Runner),
+            "GATE_TURN" => Some(Self::Turn),
+            "GATE_TASK_TYPE" => Some(Self::TaskType),
+            "GATE_DEPENDENCY" => Some(Self::Dependency),
+            _ => None,
+        }
+    }
+}
+/// Why a runner can not take a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum RunnerObstacle {
+    /// None: it could.
+    Unspecified = 0,
+    /// Not connected.
+    Offline = 1,
+    /// Draining.
+    Draining = 2,
+    /// Execution kind not supported.
+    Kind = 3,
+    /// Task type or function not served.
+    TaskType = 4,
+    /// Tenant or runner-id pattern outside its scope.
+    Scope = 5,
+    /// placement.required not met.
+    Required = 6,
+    /// placement.avoid met.
+    Avoid = 7,
+    /// Resources larger than it ever has.
+    Resources = 8,
+    /// No free capacity now.
+    Capacity = 9,
+    /// It refused this task as unsupported less than 10 min ago.
+    Refused = 10,
+}
+impl RunnerObstacle {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RUNNER_OBSTACLE_UNSPECIFIED",
+            Self::Offline => "RUNNER_OBSTACLE_OFFLINE",
+            Self::Draining => "RUNNER_OBSTACLE_DRAINING",
+            Self::Kind => "RUNNER_OBSTACLE_KIND",
+            Self::TaskType => "RUNNER_OBSTACLE_TASK_TYPE",
+            Self::Scope => "RUNNER_OBSTACLE_SCOPE",
+            Self::Required => "RUNNER_OBSTACLE_REQUIRED",
+            Self::Avoid => "RUNNER_OBSTACLE_AVOID",
+            Self::Resources => "RUNNER_OBSTACLE_RESOURCES",
+            Self::Capacity => "RUNNER_OBSTACLE_CAPACITY",
+            Self::Refused => "RUNNER_OBSTACLE_REFUSED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RUNNER_OBSTACLE_UNSPECIFIED" => Some(Self::Unspecified),
+            "RUNNER_OBSTACLE_OFFLINE" => Some(Self::Offline),
+            "RUNNER_OBSTACLE_DRAINING" => Some(Self::Draining),
+            "RUNNER_OBSTACLE_KIND" => Some(Self::Kind),
+            "RUNNER_OBSTACLE_TASK_TYPE" => Some(Self::TaskType),
+            "RUNNER_OBSTACLE_SCOPE" => Some(Self::Scope),
+            "RUNNER_OBSTACLE_REQUIRED" => Some(Self::Required),
+            "RUNNER_OBSTACLE_AVOID" => Some(Self::Avoid),
+            "RUNNER_OBSTACLE_RESOURCES" => Some(Self::Resources),
+            "RUNNER_OBSTACLE_CAPACITY" => Some(Self::Capacity),
+            "RUNNER_OBSTACLE_REFUSED" => Some(Self::Refused),
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+pub mod explain_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Answers "why is it not running?".  Served by the scheduler, which decides it.
+    #[derive(Debug, Clone)]
+    pub struct ExplainServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl ExplainServiceClient<tonic::transport::Channel> {
+        /// Attempt to create a new client by connecting to a given endpoint.
+        pub async fn connect<D>(dst: D) -> Result<Self, tonic::transport::Error>
+        where
+            D: TryInto<tonic::transport::Endpoint>,
+            D::Error: Into<StdError>,
+        {
+            let conn = tonic::transport::Endpoint::new(dst)?.connect().await?;
+            Ok(Self::new(conn))
+        }
+    }
+    impl<T> ExplainServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> ExplainServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            ExplainServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Explains a task, or a spec that was not submitted (dry run).  Reads only; safe to repeat.
+        /// A dry run checks the spec as CreateTask does.
+        /// Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN); INVALID_ARGUMENT (FIELD_INVALID,
+        /// TOO_LARGE, PAYLOAD_SCHEMA_VIOLATION); UNAVAILABLE (STORAGE_UNAVAILABLE).
+        pub async fn explain_task(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ExplainTaskRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ExplainTaskResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.ExplainService/ExplainTask",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.ExplainService", "ExplainTask"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
 /// A runner agent on a host, or a pull worker.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Runner {
@@ -3581,6 +6141,8 @@ pub enum ExecutionKind {
     Function = 5,
     /// The owner does it; never placed on a runner.
     External = 6,
+    /// The process that created it does it; never placed on a runner.
+    Embedded = 7,
 }
 impl ExecutionKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -3596,6 +6158,7 @@ impl ExecutionKind {
             Self::Wasm => "EXECUTION_KIND_WASM",
             Self::Function => "EXECUTION_KIND_FUNCTION",
             Self::External => "EXECUTION_KIND_EXTERNAL",
+            Self::Embedded => "EXECUTION_KIND_EMBEDDED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -3608,6 +6171,7 @@ impl ExecutionKind {
             "EXECUTION_KIND_WASM" => Some(Self::Wasm),
             "EXECUTION_KIND_FUNCTION" => Some(Self::Function),
             "EXECUTION_KIND_EXTERNAL" => Some(Self::External),
+            "EXECUTION_KIND_EMBEDDED" => Some(Self::Embedded),
             _ => None,
         }
     }
@@ -4118,999 +6682,452 @@ pub mod runner_service_client {
         }
     }
 }
-/// Request of CreateTask.
+/// Creates a task at each of its instants: those of its cron lines and of its interval together.
+///
+/// Every due instant leaves exactly one audit event: schedule.fired (with the task),
+/// schedule.skipped (with the task that blocks it) or schedule.missed (with the reason).  The
+/// task of an instant has the id {schedule}.{instant in UTC, basic format}, for example
+/// "nightly.20261118T030000Z".
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct CreateTaskRequest {
-    /// tenants/{tenant}.  Required for CreateTask; may be empty inside a batch.
-    #[prost(string, tag = "1")]
-    pub parent: ::prost::alloc::string::String,
-    /// The task; spec is required; name, status and output-only metadata are ignored.
-    #[prost(message, optional, tag = "2")]
-    pub task: ::core::option::Option<Task>,
-    /// Id to use; empty = the server creates a UUIDv7.
-    #[prost(string, tag = "3")]
-    pub task_id: ::prost::alloc::string::String,
-    /// See IDEMPOTENCY.  A UUID is recommended.  Seed limit 64.
-    #[prost(string, tag = "4")]
-    pub request_id: ::prost::alloc::string::String,
-    /// Check everything, create nothing.
-    #[prost(bool, tag = "5")]
-    pub validate_only: bool,
-    /// What to return.
-    #[prost(enumeration = "TaskView", tag = "6")]
-    pub view: i32,
-}
-/// Response of CreateTask.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct CreateTaskResponse {
-    /// The task, see outcome.
-    #[prost(message, optional, tag = "1")]
-    pub task: ::core::option::Option<Task>,
-    /// What happened.
-    #[prost(enumeration = "CreateOutcome", tag = "2")]
-    pub outcome: i32,
-    /// For REPLACED: the tasks being cancelled.
-    #[prost(string, repeated, tag = "3")]
-    pub replaced_tasks: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-}
-/// Request of BatchCreateTasks.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct BatchCreateTasksRequest {
-    /// tenants/{tenant}
-    #[prost(string, tag = "1")]
-    pub parent: ::prost::alloc::string::String,
-    /// Items; parent is empty or equal to the outer one; request_id per item.  The whole
-    /// request is at most 16 MiB, and at most 3.5 MB with view FULL.
-    #[prost(message, repeated, tag = "2")]
-    pub requests: ::prost::alloc::vec::Vec<CreateTaskRequest>,
-    /// Default ATOMIC.
-    #[prost(enumeration = "BatchMode", tag = "3")]
-    pub mode: i32,
-    /// What to return per task; default NAME.
-    #[prost(enumeration = "TaskView", tag = "4")]
-    pub view: i32,
-    /// Idempotency of the batch as a whole (ATOMIC only).
-    #[prost(string, tag = "5")]
-    pub request_id: ::prost::alloc::string::String,
-}
-/// Response of BatchCreateTasks.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct BatchCreateTasksResponse {
-    /// One per request, same order.
-    #[prost(message, repeated, tag = "1")]
-    pub results: ::prost::alloc::vec::Vec<BatchCreateTasksResult>,
-    /// Results with an error.
-    #[prost(int32, tag = "2")]
-    pub failed_count: i32,
-}
-/// One item of BatchCreateTasksResponse.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct BatchCreateTasksResult {
-    /// Outcome of the item.
-    #[prost(oneof = "batch_create_tasks_result::Result", tags = "1, 2")]
-    pub result: ::core::option::Option<batch_create_tasks_result::Result>,
-}
-/// Nested message and enum types in `BatchCreateTasksResult`.
-pub mod batch_create_tasks_result {
-    /// Outcome of the item.
-    #[derive(Clone, PartialEq, ::prost::Oneof)]
-    pub enum Result {
-        /// Created (see outcome).
-        #[prost(message, tag = "1")]
-        Created(super::CreateTaskResponse),
-        /// Not created; PER_ITEM only.
-        #[prost(message, tag = "2")]
-        Error(super::super::super::google::rpc::Status),
-    }
-}
-/// Request of GetTask.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GetTaskRequest {
-    /// tenants/{tenant}/tasks/{task}
+pub struct Schedule {
+    /// tenants/{tenant}/schedules/{schedule}
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// What to return; default FULL.
-    #[prost(enumeration = "TaskView", tag = "2")]
-    pub view: i32,
+    /// UUIDv7 created by the server; distinguishes a re-created schedule from its predecessor.
+    #[prost(string, tag = "2")]
+    pub uid: ::prost::alloc::string::String,
+    /// Starts at 1, grows with every change of the definition or of `paused`; a fired instant
+    /// does not change it.  On UpdateSchedule a non-zero value is a precondition.
+    #[prost(int64, tag = "3")]
+    pub resource_version: i64,
+    /// Creation.
+    #[prost(message, optional, tag = "4")]
+    pub create_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Last change of the definition or of `paused`.
+    #[prost(message, optional, tag = "5")]
+    pub update_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// For people; at most 1,024 characters.
+    #[prost(string, tag = "6")]
+    pub description: ::prost::alloc::string::String,
+    /// The task to create: metadata.labels, metadata.annotations and spec.  Checked as CreateTask
+    /// does, at once and again at each instant.  not_before is not for schedules; admission is
+    /// chosen by `overlap`.
+    #[prost(message, optional, tag = "7")]
+    pub template: ::core::option::Option<Task>,
+    /// Lines of five fields (minute, hour, day of month, month, day of week) or @yearly, @monthly,
+    /// @weekly, @daily, @hourly; in `time_zone`.  A fixed time inside the gap of a
+    /// daylight-saving change runs once after it, one in a repeated hour runs once.
+    #[prost(string, repeated, tag = "8")]
+    pub cron: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// An interval in whole seconds, from 1 s to 366 d; instants are the multiples of it since 1970
+    /// UTC, plus `offset`, in every zone: for days of local time use cron.
+    #[prost(message, optional, tag = "9")]
+    pub every: ::core::option::Option<::prost_types::Duration>,
+    /// Shifts the instants of `every`; whole seconds, less than it.
+    #[prost(message, optional, tag = "10")]
+    pub offset: ::core::option::Option<::prost_types::Duration>,
+    /// IANA name such as "Europe/Berlin"; default "UTC".
+    #[prost(string, tag = "11")]
+    pub time_zone: ::prost::alloc::string::String,
+    /// No instant before.
+    #[prost(message, optional, tag = "12")]
+    pub start_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// No instant at or after.
+    #[prost(message, optional, tag = "13")]
+    pub end_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Delays each instant by up to this, but never beyond the next one.  The delay is computed from
+    /// uid and instant: PreviewSchedule shows it.
+    #[prost(message, optional, tag = "14")]
+    pub jitter: ::core::option::Option<::prost_types::Duration>,
+    /// What happens while an earlier task of the schedule is live.  Default SKIP.
+    #[prost(enumeration = "ScheduleOverlap", tag = "15")]
+    pub overlap: i32,
+    /// What happens to instants that were not handled in time.  Default LATEST.
+    #[prost(enumeration = "MissedPolicy", tag = "16")]
+    pub missed: i32,
+    /// Instants older than this are missed, whatever the policy.  Default 24 h; at most 366 d.
+    #[prost(message, optional, tag = "17")]
+    pub catch_up_window: ::core::option::Option<::prost_types::Duration>,
+    /// Pause after a task of it has ended as FAILED, TIMED_OUT or EXHAUSTED, within seconds.
+    #[prost(bool, tag = "18")]
+    pub pause_on_failure: bool,
+    /// Whether it creates no tasks.  Set by PauseSchedule and ResumeSchedule, and on CreateSchedule.
+    #[prost(bool, tag = "19")]
+    pub paused: bool,
+    /// Why it is paused; at most 1,024 characters.
+    #[prost(string, tag = "20")]
+    pub pause_note: ::prost::alloc::string::String,
+    /// How many more instants create a task; unset: no limit.  At 0 the schedule has ended.
+    #[prost(int64, optional, tag = "21")]
+    pub remaining_runs: ::core::option::Option<i64>,
+    /// The next instant.  Unset while paused and after the end.
+    #[prost(message, optional, tag = "22")]
+    pub next_scheduled_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it creates its task: the next instant plus its jitter.
+    #[prost(message, optional, tag = "23")]
+    pub next_fire_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The newest instant that created a task.
+    #[prost(message, optional, tag = "24")]
+    pub last_scheduled_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The task of it: tenants/{tenant}/tasks/{task}.
+    #[prost(string, tag = "25")]
+    pub last_task: ::prost::alloc::string::String,
+    /// Instants so far that created a task, that were skipped, and that were missed.
+    #[prost(int64, tag = "26")]
+    pub fired_count: i64,
+    /// See fired_count.
+    #[prost(int64, tag = "27")]
+    pub skipped_count: i64,
+    /// See fired_count.
+    #[prost(int64, tag = "28")]
+    pub missed_count: i64,
 }
-/// Response of GetTask.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct GetTaskResponse {
-    /// The task.
-    #[prost(message, optional, tag = "1")]
-    pub task: ::core::option::Option<Task>,
-}
-/// Request of BatchGetTasks.
+/// One instant of a schedule.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct BatchGetTasksRequest {
+pub struct ScheduledInstant {
+    /// The nominal time; the workload reads it from TASKYARD_SCHEDULED_TIME.
+    #[prost(message, optional, tag = "1")]
+    pub scheduled_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// When its task is created: the nominal time plus its jitter.
+    #[prost(message, optional, tag = "2")]
+    pub fire_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The nominal time in the zone of the schedule, with its offset: RFC 3339.
+    #[prost(string, tag = "3")]
+    pub local_time: ::prost::alloc::string::String,
+    /// Set where a daylight-saving change has an effect on the instant.
+    #[prost(enumeration = "DaylightSavingNote", tag = "4")]
+    pub daylight_saving_note: i32,
+}
+/// What an instant does while an earlier task of the schedule is live.  It is the admission policy
+/// of the task, in the slot of its template or else in the slot "schedule.{schedule}".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ScheduleOverlap {
+    /// Same as SKIP.
+    Unspecified = 0,
+    /// The instant creates no task.
+    Skip = 1,
+    /// The task waits for its turn; at most 100 wait.
+    Queue = 2,
+    /// The task waits for its turn and replaces the one that waits, never the one that runs.
+    QueueLatest = 3,
+    /// The earlier task is cancelled.
+    Replace = 4,
+    /// Both run.
+    Allow = 5,
+}
+impl ScheduleOverlap {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SCHEDULE_OVERLAP_UNSPECIFIED",
+            Self::Skip => "SCHEDULE_OVERLAP_SKIP",
+            Self::Queue => "SCHEDULE_OVERLAP_QUEUE",
+            Self::QueueLatest => "SCHEDULE_OVERLAP_QUEUE_LATEST",
+            Self::Replace => "SCHEDULE_OVERLAP_REPLACE",
+            Self::Allow => "SCHEDULE_OVERLAP_ALLOW",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SCHEDULE_OVERLAP_UNSPECIFIED" => Some(Self::Unspecified),
+            "SCHEDULE_OVERLAP_SKIP" => Some(Self::Skip),
+            "SCHEDULE_OVERLAP_QUEUE" => Some(Self::Queue),
+            "SCHEDULE_OVERLAP_QUEUE_LATEST" => Some(Self::QueueLatest),
+            "SCHEDULE_OVERLAP_REPLACE" => Some(Self::Replace),
+            "SCHEDULE_OVERLAP_ALLOW" => Some(Self::Allow),
+            _ => None,
+        }
+    }
+}
+/// What happens to instants that were not handled in time, because the service was down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum MissedPolicy {
+    /// Same as LATEST.
+    Unspecified = 0,
+    /// The newest of them creates a task, the others are missed.
+    Latest = 1,
+    /// Each of them creates a task, oldest first.
+    All = 2,
+    /// None creates a task, except the newest if it is at most a minute late.
+    None = 3,
+}
+impl MissedPolicy {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "MISSED_POLICY_UNSPECIFIED",
+            Self::Latest => "MISSED_POLICY_LATEST",
+            Self::All => "MISSED_POLICY_ALL",
+            Self::None => "MISSED_POLICY_NONE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "MISSED_POLICY_UNSPECIFIED" => Some(Self::Unspecified),
+            "MISSED_POLICY_LATEST" => Some(Self::Latest),
+            "MISSED_POLICY_ALL" => Some(Self::All),
+            "MISSED_POLICY_NONE" => Some(Self::None),
+            _ => None,
+        }
+    }
+}
+/// The effect of a daylight-saving change on an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum DaylightSavingNote {
+    /// None.
+    Unspecified = 0,
+    /// Its local time does not exist on this day; it runs right after the gap.
+    AfterGap = 1,
+    /// Its local time occurs twice on this day, and this is the first.
+    FirstOfTwo = 2,
+    /// Its local time occurs twice on this day, and this is the second.
+    SecondOfTwo = 3,
+}
+impl DaylightSavingNote {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "DAYLIGHT_SAVING_NOTE_UNSPECIFIED",
+            Self::AfterGap => "DAYLIGHT_SAVING_NOTE_AFTER_GAP",
+            Self::FirstOfTwo => "DAYLIGHT_SAVING_NOTE_FIRST_OF_TWO",
+            Self::SecondOfTwo => "DAYLIGHT_SAVING_NOTE_SECOND_OF_TWO",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "DAYLIGHT_SAVING_NOTE_UNSPECIFIED" => Some(Self::Unspecified),
+            "DAYLIGHT_SAVING_NOTE_AFTER_GAP" => Some(Self::AfterGap),
+            "DAYLIGHT_SAVING_NOTE_FIRST_OF_TWO" => Some(Self::FirstOfTwo),
+            "DAYLIGHT_SAVING_NOTE_SECOND_OF_TWO" => Some(Self::SecondOfTwo),
+            _ => None,
+        }
+    }
+}
+/// Request of CreateSchedule.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateScheduleRequest {
     /// tenants/{tenant}
     #[prost(string, tag = "1")]
     pub parent: ::prost::alloc::string::String,
-    /// Full names, all of the parent.
-    #[prost(string, repeated, tag = "2")]
-    pub names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// What to return; default BASIC.
-    #[prost(enumeration = "TaskView", tag = "3")]
-    pub view: i32,
-    /// Leave out missing tasks instead of failing.
-    #[prost(bool, tag = "4")]
-    pub allow_missing: bool,
+    /// Id, e.g. "nightly-report".
+    #[prost(string, tag = "2")]
+    pub schedule_id: ::prost::alloc::string::String,
+    /// The schedule.
+    #[prost(message, optional, tag = "3")]
+    pub schedule: ::core::option::Option<Schedule>,
+    /// As in TaskService.
+    #[prost(string, tag = "4")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Check everything, store nothing.
+    #[prost(bool, tag = "5")]
+    pub validate_only: bool,
 }
-/// Response of BatchGetTasks.
+/// Response of CreateSchedule.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct BatchGetTasksResponse {
-    /// In the order of names.
-    #[prost(message, repeated, tag = "1")]
-    pub tasks: ::prost::alloc::vec::Vec<Task>,
+pub struct CreateScheduleResponse {
+    /// The schedule.
+    #[prost(message, optional, tag = "1")]
+    pub schedule: ::core::option::Option<Schedule>,
 }
-/// Request of ListTasks.
+/// Request of GetSchedule.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ListTasksRequest {
+pub struct GetScheduleRequest {
+    /// tenants/{tenant}/schedules/{schedule}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// Response of GetSchedule.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetScheduleResponse {
+    /// The schedule.
+    #[prost(message, optional, tag = "1")]
+    pub schedule: ::core::option::Option<Schedule>,
+}
+/// Request of ListSchedules.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListSchedulesRequest {
     /// tenants/{tenant} or tenants/-
     #[prost(string, tag = "1")]
     pub parent: ::prost::alloc::string::String,
-    /// See PAGES.
+    /// As in TaskService.
     #[prost(int32, tag = "2")]
     pub page_size: i32,
     /// From the previous response.
     #[prost(string, tag = "3")]
     pub page_token: ::prost::alloc::string::String,
-    /// See FILTER.
+    /// AIP-160 subset as in TaskService.
     #[prost(string, tag = "4")]
     pub filter: ::prost::alloc::string::String,
-    /// See ORDER_BY.
-    #[prost(string, tag = "5")]
-    pub order_by: ::prost::alloc::string::String,
-    /// What to return; default BASIC.
-    #[prost(enumeration = "TaskView", tag = "6")]
-    pub view: i32,
-    /// Also count (costs a scan; capped at 100000).
-    #[prost(bool, tag = "7")]
-    pub count_total: bool,
 }
-/// Response of ListTasks.
+/// Response of ListSchedules.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ListTasksResponse {
-    /// One page.
+pub struct ListSchedulesResponse {
+    /// One page, by id, without payloads and annotations of the templates.
     #[prost(message, repeated, tag = "1")]
-    pub tasks: ::prost::alloc::vec::Vec<Task>,
+    pub schedules: ::prost::alloc::vec::Vec<Schedule>,
     /// Empty at the end.
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
-    /// Set if count_total.
-    #[prost(int64, tag = "3")]
-    pub total_size: i64,
-    /// On the first page: WatchTasks with this token delivers everything not in this list.
-    #[prost(string, tag = "4")]
-    pub resume_token: ::prost::alloc::string::String,
 }
-/// Request of UpdateTask.
+/// Request of UpdateSchedule.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct UpdateTaskRequest {
-    /// task.name selects the task; metadata.resource_version > 0 is a precondition.
+pub struct UpdateScheduleRequest {
+    /// schedule.name selects the schedule; resource_version > 0 is a precondition.
     #[prost(message, optional, tag = "1")]
-    pub task: ::core::option::Option<Task>,
-    /// Paths relative to Task.  Omitted: all populated mutable fields.  "\*": all of them.
+    pub schedule: ::core::option::Option<Schedule>,
+    /// As in TaskService.  `paused` and `pause_note` are changed by PauseSchedule and ResumeSchedule.
     #[prost(message, optional, tag = "2")]
     pub update_mask: ::core::option::Option<::prost_types::FieldMask>,
-    /// See IDEMPOTENCY.
-    #[prost(string, tag = "3")]
-    pub request_id: ::prost::alloc::string::String,
+    /// Create it if missing (for manifests that declare their schedules).
+    #[prost(bool, tag = "3")]
+    pub allow_missing: bool,
     /// Check everything, change nothing.
     #[prost(bool, tag = "4")]
     pub validate_only: bool,
 }
-/// Response of UpdateTask.
+/// Response of UpdateSchedule.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct UpdateTaskResponse {
-    /// After the change; with validate_only before it.
+pub struct UpdateScheduleResponse {
+    /// After the change.
     #[prost(message, optional, tag = "1")]
-    pub task: ::core::option::Option<Task>,
+    pub schedule: ::core::option::Option<Schedule>,
 }
-/// Request of DeleteTask.
+/// Request of DeleteSchedule.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DeleteTaskRequest {
-    /// tenants/{tenant}/tasks/{task}
+pub struct DeleteScheduleRequest {
+    /// tenants/{tenant}/schedules/{schedule}
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
     /// Precondition; 0 = none.
     #[prost(int64, tag = "2")]
     pub resource_version: i64,
-    /// OK if there is no such task.
-    #[prost(bool, tag = "3")]
-    pub allow_missing: bool,
 }
-/// Response of DeleteTask.
+/// Response of DeleteSchedule.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DeleteTaskResponse {}
-/// Request of CancelTask.
+pub struct DeleteScheduleResponse {}
+/// Request of PauseSchedule.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct CancelTaskRequest {
-    /// tenants/{tenant}/tasks/{task}
+pub struct PauseScheduleRequest {
+    /// tenants/{tenant}/schedules/{schedule}
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// For the audit trail and the workload.
+    /// Why; shown with the schedule.
     #[prost(string, tag = "2")]
-    pub reason: ::prost::alloc::string::String,
-    /// Time for the workload to stop before it is forced.  Default 30 s, 0 = now.
-    #[prost(message, optional, tag = "3")]
-    pub grace_period: ::core::option::Option<::prost_types::Duration>,
-    /// Precondition; 0 = none.
-    #[prost(int64, tag = "4")]
-    pub resource_version: i64,
+    pub note: ::prost::alloc::string::String,
 }
-/// Response of CancelTask.
+/// Response of PauseSchedule.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct CancelTaskResponse {
-    /// CANCELLED, or still live with requested_action.
+pub struct PauseScheduleResponse {
+    /// After the change.
     #[prost(message, optional, tag = "1")]
+    pub schedule: ::core::option::Option<Schedule>,
+}
+/// Request of ResumeSchedule.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ResumeScheduleRequest {
+    /// tenants/{tenant}/schedules/{schedule}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// Response of ResumeSchedule.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ResumeScheduleResponse {
+    /// After the change.
+    #[prost(message, optional, tag = "1")]
+    pub schedule: ::core::option::Option<Schedule>,
+}
+/// Request of RunSchedule.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunScheduleRequest {
+    /// tenants/{tenant}/schedules/{schedule}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// As in TaskService.
+    #[prost(string, tag = "2")]
+    pub request_id: ::prost::alloc::string::String,
+}
+/// Response of RunSchedule.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RunScheduleResponse {
+    /// What became of it; DROPPED where `overlap` is SKIP and an earlier task is live.
+    #[prost(enumeration = "CreateOutcome", tag = "1")]
+    pub outcome: i32,
+    /// The new task or, if it was dropped, the one that is live.
+    #[prost(message, optional, tag = "2")]
     pub task: ::core::option::Option<Task>,
 }
-/// Request of BatchCancelTasks.
+/// Request of BackfillSchedule.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct BatchCancelTasksRequest {
+pub struct BackfillScheduleRequest {
+    /// tenants/{tenant}/schedules/{schedule}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// The first instant is at or after this.
+    #[prost(message, optional, tag = "2")]
+    pub start_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The last instant is before this, which must not be in the future.
+    #[prost(message, optional, tag = "3")]
+    pub end_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// QUEUE or ALLOW.  Default ALLOW if the schedule's is, else QUEUE (at most 100 wait).
+    #[prost(enumeration = "ScheduleOverlap", tag = "4")]
+    pub overlap: i32,
+    /// Check everything, create nothing.
+    #[prost(bool, tag = "5")]
+    pub validate_only: bool,
+}
+/// Response of BackfillSchedule.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BackfillScheduleResponse {
+    /// The new tasks, by instant: tenants/{tenant}/tasks/{task}.
+    #[prost(string, repeated, tag = "1")]
+    pub tasks: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Instants whose task exists already.
+    #[prost(int32, tag = "2")]
+    pub existing_count: i32,
+}
+/// Request of PreviewSchedule.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PreviewScheduleRequest {
     /// tenants/{tenant}
     #[prost(string, tag = "1")]
     pub parent: ::prost::alloc::string::String,
-    /// Full names, all of the parent.
-    #[prost(string, repeated, tag = "2")]
-    pub names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// See FILTER; live tasks only.  At most 1000 are handled per call, see `more`.
-    #[prost(string, tag = "3")]
-    pub filter: ::prost::alloc::string::String,
-    /// As in CancelTask.
-    #[prost(string, tag = "4")]
-    pub reason: ::prost::alloc::string::String,
-    /// As in CancelTask.
-    #[prost(message, optional, tag = "5")]
-    pub grace_period: ::core::option::Option<::prost_types::Duration>,
-}
-/// Response of BatchCancelTasks.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct BatchCancelTasksResponse {
-    /// One per task; in the order of names.
-    #[prost(message, repeated, tag = "1")]
-    pub results: ::prost::alloc::vec::Vec<BatchTaskResult>,
-    /// With a filter: call again, there may be more tasks.
-    #[prost(bool, tag = "2")]
-    pub more: bool,
-}
-/// What became of one task of a batch.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct BatchTaskResult {
-    /// tenants/{tenant}/tasks/{task}
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// Code 0 = accepted.
-    #[prost(message, optional, tag = "2")]
-    pub status: ::core::option::Option<super::super::google::rpc::Status>,
-}
-/// Request of BatchRetryTasks.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct BatchRetryTasksRequest {
-    /// tenants/{tenant}
-    #[prost(string, tag = "1")]
-    pub parent: ::prost::alloc::string::String,
-    /// Full names, all of the parent.
-    #[prost(string, repeated, tag = "2")]
-    pub names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// See FILTER; unsuccessful ended tasks only.  At most 1000 are handled per call, see `more`.
-    #[prost(string, tag = "3")]
-    pub filter: ::prost::alloc::string::String,
-    /// As in RetryTask.
-    #[prost(bool, tag = "4")]
-    pub discard_checkpoints: bool,
-}
-/// Response of BatchRetryTasks.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct BatchRetryTasksResponse {
-    /// One per task; in the order of names.
-    #[prost(message, repeated, tag = "1")]
-    pub results: ::prost::alloc::vec::Vec<BatchTaskResult>,
-    /// With a filter: call again, there may be more tasks.
-    #[prost(bool, tag = "2")]
-    pub more: bool,
-}
-/// Request of PauseTask.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct PauseTaskRequest {
-    /// tenants/{tenant}/tasks/{task}
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// For the audit trail.
+    /// tenants/{tenant}/schedules/{schedule}: a stored schedule.  This or `schedule`.
     #[prost(string, tag = "2")]
-    pub reason: ::prost::alloc::string::String,
-    /// Time to checkpoint before it is forced.  Default 60 s.
+    pub name: ::prost::alloc::string::String,
+    /// A schedule that is not stored; only its times matter, the template may be empty.
     #[prost(message, optional, tag = "3")]
-    pub grace_period: ::core::option::Option<::prost_types::Duration>,
-    /// Precondition; 0 = none.
-    #[prost(int64, tag = "4")]
-    pub resource_version: i64,
-}
-/// Response of PauseTask.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct PauseTaskResponse {
-    /// PAUSED, or still live with requested_action.
-    #[prost(message, optional, tag = "1")]
-    pub task: ::core::option::Option<Task>,
-}
-/// Request of ResumeTask.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ResumeTaskRequest {
-    /// tenants/{tenant}/tasks/{task}
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// Precondition; 0 = none.
-    #[prost(int64, tag = "2")]
-    pub resource_version: i64,
-}
-/// Response of ResumeTask.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ResumeTaskResponse {
-    /// PENDING, or live again without requested_action.
-    #[prost(message, optional, tag = "1")]
-    pub task: ::core::option::Option<Task>,
-}
-/// Request of RetryTask.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct RetryTaskRequest {
-    /// tenants/{tenant}/tasks/{task}
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// Start from scratch instead of from the latest checkpoint.
-    #[prost(bool, tag = "2")]
-    pub discard_checkpoints: bool,
-    /// Precondition; 0 = none.
-    #[prost(int64, tag = "3")]
-    pub resource_version: i64,
-    /// See IDEMPOTENCY.
-    #[prost(string, tag = "4")]
-    pub request_id: ::prost::alloc::string::String,
-}
-/// Response of RetryTask.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct RetryTaskResponse {
-    /// PENDING.
-    #[prost(message, optional, tag = "1")]
-    pub task: ::core::option::Option<Task>,
-}
-/// Request of ReportTaskStatus.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ReportTaskStatusRequest {
-    /// tenants/{tenant}/tasks/{task}
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// RUNNING, SUCCEEDED or FAILED; UNSPECIFIED = unchanged.
-    #[prost(enumeration = "TaskPhase", tag = "2")]
-    pub phase: i32,
-    /// Merged into status.details, or in their place with replace_details.  64 KiB per report;
-    /// 256 KiB when merged, beyond it TOO_LARGE.  With `enqueue` a phase is applied without them.
-    #[prost(message, optional, tag = "3")]
-    pub details: ::core::option::Option<::prost_types::Struct>,
-    /// Progress.
+    pub schedule: ::core::option::Option<Schedule>,
+    /// Instants after this; default now.
     #[prost(message, optional, tag = "4")]
-    pub progress: ::core::option::Option<Progress>,
-    /// With SUCCEEDED.
-    #[prost(message, optional, tag = "5")]
-    pub result: ::core::option::Option<TaskResult>,
-    /// With FAILED.
-    #[prost(message, optional, tag = "6")]
-    pub error: ::core::option::Option<TaskError>,
-    /// Precondition; 0 = none.
-    #[prost(int64, tag = "7")]
-    pub resource_version: i64,
-    /// See IDEMPOTENCY.
-    #[prost(string, tag = "8")]
-    pub request_id: ::prost::alloc::string::String,
-    /// Store the report now, apply it later in order; a report that is no transition by then
-    /// is dropped and audited.
-    #[prost(bool, tag = "9")]
-    pub enqueue: bool,
-    /// `details` replace what is stored instead of being merged into it.
-    #[prost(bool, tag = "10")]
-    pub replace_details: bool,
+    pub start_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// How many: at most 1,000; default 10.
+    #[prost(int32, tag = "5")]
+    pub count: i32,
 }
-/// Response of ReportTaskStatus.
+/// Response of PreviewSchedule.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ReportTaskStatusResponse {
-    /// After the report (view NAME); with enqueue before it.
-    #[prost(message, optional, tag = "1")]
-    pub task: ::core::option::Option<Task>,
-}
-/// Request of WaitTask.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct WaitTaskRequest {
-    /// tenants/{tenant}/tasks/{task}
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// Default 30 s, at most 300 s and always 1 s less than the RPC deadline.
-    #[prost(message, optional, tag = "2")]
-    pub timeout: ::core::option::Option<::prost_types::Duration>,
-    /// Return as soon as resource_version exceeds this; 0 = wait for a terminal phase.
-    #[prost(int64, tag = "3")]
-    pub after_resource_version: i64,
-    /// What to return; default FULL.
-    #[prost(enumeration = "TaskView", tag = "4")]
-    pub view: i32,
-}
-/// Response of WaitTask.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct WaitTaskResponse {
-    /// Current state.
-    #[prost(message, optional, tag = "1")]
-    pub task: ::core::option::Option<Task>,
-    /// The condition holds; false = time was up.
-    #[prost(bool, tag = "2")]
-    pub satisfied: bool,
-}
-/// Request of CheckFence.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct CheckFenceRequest {
-    /// tenants/{tenant}/tasks/{task}
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// As handed to the workload: "{generation}.{lease_id}".
-    #[prost(string, tag = "2")]
-    pub fencing_token: ::prost::alloc::string::String,
-}
-/// Response of CheckFence.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct CheckFenceResponse {
-    /// The token is the current one: its run holds the task.
-    #[prost(bool, tag = "1")]
-    pub current: bool,
-    /// Left of its lease; 0 if not current.
-    #[prost(message, optional, tag = "2")]
-    pub lease_ttl: ::core::option::Option<::prost_types::Duration>,
-    /// Newest generation.
-    #[prost(int64, tag = "3")]
-    pub generation: i64,
-}
-/// Request of WatchTasks.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct WatchTasksRequest {
-    /// tenants/{tenant} or tenants/-
-    #[prost(string, tag = "1")]
-    pub parent: ::prost::alloc::string::String,
-    /// Only these tasks.
-    #[prost(string, repeated, tag = "2")]
-    pub names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// See FILTER.  Only tasks that match; one that stops matching yields EXITED.
-    #[prost(string, tag = "3")]
-    pub filter: ::prost::alloc::string::String,
-    /// Continue after this.  Empty: from now on.
-    #[prost(string, tag = "4")]
-    pub resume_token: ::prost::alloc::string::String,
-    /// First send the current state as SNAPSHOT events, then snapshot_complete, then changes.
-    /// A resume_token from before snapshot_complete continues the snapshot.
-    #[prost(bool, tag = "5")]
-    pub snapshot: bool,
-    /// Allow skipping of intermediate versions.
-    #[prost(bool, tag = "6")]
-    pub coalesce: bool,
-    /// What to send per task; default BASIC.
-    #[prost(enumeration = "TaskView", tag = "7")]
-    pub view: i32,
-    /// Default 15 s.
-    #[prost(message, optional, tag = "8")]
-    pub bookmark_interval: ::core::option::Option<::prost_types::Duration>,
-    /// End with OK once every task of names is terminal (needs names).
-    #[prost(bool, tag = "9")]
-    pub until_terminal: bool,
-}
-/// A step of a watch.  Without events it is a bookmark.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct WatchTasksResponse {
-    /// At most 500, in order.
+pub struct PreviewScheduleResponse {
+    /// In order; fewer than asked for where the schedule ends.
     #[prost(message, repeated, tag = "1")]
-    pub events: ::prost::alloc::vec::Vec<TaskEvent>,
-    /// Covers everything up to and including this response.
-    #[prost(string, tag = "2")]
-    pub resume_token: ::prost::alloc::string::String,
-    /// The snapshot is complete.
-    #[prost(bool, tag = "3")]
-    pub snapshot_complete: bool,
-    /// The server is about to end the stream; reconnect with resume_token.
-    #[prost(bool, tag = "4")]
-    pub closing: bool,
-    /// Server clock, to measure lag.
-    #[prost(message, optional, tag = "5")]
-    pub server_time: ::core::option::Option<::prost_types::Timestamp>,
-}
-/// One change of a task.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct TaskEvent {
-    /// Kind of change.
-    #[prost(enumeration = "TaskEventType", tag = "1")]
-    pub r#type: i32,
-    /// The task as it is at delivery, possibly newer than the change; DELETED and EXITED: view
-    /// NAME.
-    #[prost(message, optional, tag = "2")]
-    pub task: ::core::option::Option<Task>,
-    /// Version of the task after this change.
-    #[prost(int64, tag = "3")]
-    pub resource_version: i64,
-    /// Status right after this change (without result output and details).
-    #[prost(message, optional, tag = "4")]
-    pub status: ::core::option::Option<TaskStatus>,
-    /// Phase before, if the phase changed.
-    #[prost(enumeration = "TaskPhase", tag = "5")]
-    pub previous_phase: i32,
-    /// When it happened.
-    #[prost(message, optional, tag = "6")]
-    pub time: ::core::option::Option<::prost_types::Timestamp>,
-    /// AuditEvent.event_type of the change.
-    #[prost(string, tag = "7")]
-    pub event_type: ::prost::alloc::string::String,
-    /// Who caused it.
-    #[prost(message, optional, tag = "8")]
-    pub actor: ::core::option::Option<Actor>,
-}
-/// Request of ListTaskRuns.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ListTaskRunsRequest {
-    /// tenants/{tenant}/tasks/{task}
-    #[prost(string, tag = "1")]
-    pub parent: ::prost::alloc::string::String,
-    /// See PAGES.
-    #[prost(int32, tag = "2")]
-    pub page_size: i32,
-    /// From the previous response.
-    #[prost(string, tag = "3")]
-    pub page_token: ::prost::alloc::string::String,
-}
-/// Response of ListTaskRuns.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ListTaskRunsResponse {
-    /// One page.
-    #[prost(message, repeated, tag = "1")]
-    pub runs: ::prost::alloc::vec::Vec<TaskRun>,
-    /// Empty at the end.
-    #[prost(string, tag = "2")]
-    pub next_page_token: ::prost::alloc::string::String,
-}
-/// Request of ListTaskLogs.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ListTaskLogsRequest {
-    /// tenants/{tenant}/tasks/{task}
-    #[prost(string, tag = "1")]
-    pub parent: ::prost::alloc::string::String,
-    /// See PAGES.
-    #[prost(int32, tag = "2")]
-    pub page_size: i32,
-    /// From the previous response.
-    #[prost(string, tag = "3")]
-    pub page_token: ::prost::alloc::string::String,
-    /// Only this run; 0 = all.
-    #[prost(int64, tag = "4")]
-    pub generation: i64,
-    /// At least this severity.
-    #[prost(enumeration = "LogLevel", tag = "5")]
-    pub min_level: i32,
-    /// Only entries of this time.
-    #[prost(message, optional, tag = "6")]
-    pub time_range: ::core::option::Option<TimeRange>,
-    /// Newest first.
-    #[prost(bool, tag = "7")]
-    pub descending: bool,
-}
-/// Response of ListTaskLogs.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ListTaskLogsResponse {
-    /// One page.
-    #[prost(message, repeated, tag = "1")]
-    pub entries: ::prost::alloc::vec::Vec<LogEntry>,
-    /// Empty at the end.
-    #[prost(string, tag = "2")]
-    pub next_page_token: ::prost::alloc::string::String,
-}
-/// Request of TailTaskLogs.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct TailTaskLogsRequest {
-    /// tenants/{tenant}/tasks/{task}
-    #[prost(string, tag = "1")]
-    pub parent: ::prost::alloc::string::String,
-    /// Start with the last n entries; 0 = from the beginning.
-    #[prost(int32, tag = "2")]
-    pub tail_lines: i32,
-    /// Go on as entries arrive.
-    #[prost(bool, tag = "3")]
-    pub follow: bool,
-    /// At least this severity.
-    #[prost(enumeration = "LogLevel", tag = "4")]
-    pub min_level: i32,
-    /// Only this run; 0 = all, across retries.
-    #[prost(int64, tag = "5")]
-    pub generation: i64,
-    /// Continue after this (tail_lines is ignored).
-    #[prost(string, tag = "6")]
-    pub resume_token: ::prost::alloc::string::String,
-}
-/// A step of a log stream.  Without entries it is a bookmark.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct TailTaskLogsResponse {
-    /// At most 500.
-    #[prost(message, repeated, tag = "1")]
-    pub entries: ::prost::alloc::vec::Vec<LogEntry>,
-    /// Covers everything up to and including this response.
-    #[prost(string, tag = "2")]
-    pub resume_token: ::prost::alloc::string::String,
-    /// Entries the runner had to drop just before these.
-    #[prost(int64, tag = "3")]
-    pub dropped_count: i64,
-    /// The task is terminal and everything has been sent.
-    #[prost(bool, tag = "4")]
-    pub complete: bool,
-    /// The server is about to end the stream.
-    #[prost(bool, tag = "5")]
-    pub closing: bool,
-}
-/// Request of GetTaskStats.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GetTaskStatsRequest {
-    /// tenants/{tenant} or tenants/-
-    #[prost(string, tag = "1")]
-    pub parent: ::prost::alloc::string::String,
-    /// See FILTER.
-    #[prost(string, tag = "2")]
-    pub filter: ::prost::alloc::string::String,
-    /// By creation time.  Default the last 24 h (seed).
-    #[prost(message, optional, tag = "3")]
-    pub time_range: ::core::option::Option<TimeRange>,
-    /// One group per value; none = one group.
-    #[prost(enumeration = "StatsDimension", repeated, packed = "false", tag = "4")]
-    pub group_by: ::prost::alloc::vec::Vec<i32>,
-}
-/// Response of GetTaskStats.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct GetTaskStatsResponse {
-    /// At most 1000, largest first.
-    #[prost(message, repeated, tag = "1")]
-    pub groups: ::prost::alloc::vec::Vec<TaskStats>,
-    /// Age of the numbers (they may come from a pre-aggregate).
-    #[prost(message, optional, tag = "2")]
-    pub as_of_time: ::core::option::Option<::prost_types::Timestamp>,
-}
-/// Numbers of one group.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct TaskStats {
-    /// Dimension name -> value.
-    #[prost(map = "string, string", tag = "1")]
-    pub group: ::std::collections::HashMap<
-        ::prost::alloc::string::String,
-        ::prost::alloc::string::String,
-    >,
-    /// Tasks.
-    #[prost(int64, tag = "2")]
-    pub total: i64,
-    /// By phase.
-    #[prost(message, repeated, tag = "3")]
-    pub phases: ::prost::alloc::vec::Vec<PhaseCount>,
-    /// Start to end of SUCCEEDED tasks.
-    #[prost(message, optional, tag = "4")]
-    pub run_duration: ::core::option::Option<DurationStats>,
-    /// Creation to first start.
-    #[prost(message, optional, tag = "5")]
-    pub queue_duration: ::core::option::Option<DurationStats>,
-    /// Age of the oldest claimable task.
-    #[prost(message, optional, tag = "6")]
-    pub oldest_pending_age: ::core::option::Option<::prost_types::Duration>,
-    /// SUCCEEDED / all terminal.
-    #[prost(double, tag = "7")]
-    pub success_ratio: f64,
-    /// Retries in total.
-    #[prost(int64, tag = "8")]
-    pub retry_count: i64,
-}
-/// Request of GetTaskSeries.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GetTaskSeriesRequest {
-    /// tenants/{tenant} or tenants/-
-    #[prost(string, tag = "1")]
-    pub parent: ::prost::alloc::string::String,
-    /// How far back; default one hour.
-    #[prost(message, optional, tag = "2")]
-    pub window: ::core::option::Option<::prost_types::Duration>,
-}
-/// Response of GetTaskSeries.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct GetTaskSeriesResponse {
-    /// One per minute in which something happened, oldest first.
-    #[prost(message, repeated, tag = "1")]
-    pub points: ::prost::alloc::vec::Vec<TaskSeriesPoint>,
-    /// Age of the numbers.
-    #[prost(message, optional, tag = "2")]
-    pub as_of_time: ::core::option::Option<::prost_types::Timestamp>,
-}
-/// What happened within a minute.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct TaskSeriesPoint {
-    /// Begin of the minute.
-    #[prost(message, optional, tag = "1")]
-    pub time: ::core::option::Option<::prost_types::Timestamp>,
-    /// Tasks created.
-    #[prost(int64, tag = "2")]
-    pub created_count: i64,
-    /// Runs started.
-    #[prost(int64, tag = "3")]
-    pub started_count: i64,
-    /// Tasks that became SUCCEEDED.
-    #[prost(int64, tag = "4")]
-    pub succeeded_count: i64,
-    /// Tasks that ended otherwise.
-    #[prost(int64, tag = "5")]
-    pub failed_count: i64,
-    /// Retries scheduled.
-    #[prost(int64, tag = "6")]
-    pub retried_count: i64,
-    /// Creation to first start, mean of the tasks that ended in this minute; unset if there are none.
-    #[prost(message, optional, tag = "7")]
-    pub mean_wait: ::core::option::Option<::prost_types::Duration>,
-}
-/// Tasks in a phase.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct PhaseCount {
-    /// Phase.
-    #[prost(enumeration = "TaskPhase", tag = "1")]
-    pub phase: i32,
-    /// Tasks.
-    #[prost(int64, tag = "2")]
-    pub count: i64,
-}
-/// Distribution of a duration.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DurationStats {
-    /// Mean.
-    #[prost(message, optional, tag = "1")]
-    pub average: ::core::option::Option<::prost_types::Duration>,
-    /// Median.
-    #[prost(message, optional, tag = "2")]
-    pub p50: ::core::option::Option<::prost_types::Duration>,
-    /// 95th percentile.
-    #[prost(message, optional, tag = "3")]
-    pub p95: ::core::option::Option<::prost_types::Duration>,
-    /// 99th percentile.
-    #[prost(message, optional, tag = "4")]
-    pub p99: ::core::option::Option<::prost_types::Duration>,
-    /// Largest.
-    #[prost(message, optional, tag = "5")]
-    pub max: ::core::option::Option<::prost_types::Duration>,
-}
-/// Request of ListCheckpoints.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ListCheckpointsRequest {
-    /// tenants/{tenant}/tasks/{task}
-    #[prost(string, tag = "1")]
-    pub parent: ::prost::alloc::string::String,
-    /// See PAGES.
-    #[prost(int32, tag = "2")]
-    pub page_size: i32,
-    /// From the previous response.
-    #[prost(string, tag = "3")]
-    pub page_token: ::prost::alloc::string::String,
-}
-/// Response of ListCheckpoints.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ListCheckpointsResponse {
-    /// One page.
-    #[prost(message, repeated, tag = "1")]
-    pub checkpoints: ::prost::alloc::vec::Vec<Checkpoint>,
-    /// Empty at the end.
-    #[prost(string, tag = "2")]
-    pub next_page_token: ::prost::alloc::string::String,
-}
-/// Request of ReadCheckpoint.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ReadCheckpointRequest {
-    /// tenants/{tenant}/tasks/{task}/checkpoints/{sequence|latest}
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// Start here.
-    #[prost(int64, tag = "2")]
-    pub offset: i64,
-}
-/// A piece of a checkpoint.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ReadCheckpointResponse {
-    /// On the first response.
-    #[prost(message, optional, tag = "1")]
-    pub checkpoint: ::core::option::Option<Checkpoint>,
-    /// Position of data.
-    #[prost(int64, tag = "2")]
-    pub offset: i64,
-    /// At most 256 KiB.
-    #[prost(bytes = "vec", tag = "3")]
-    pub data: ::prost::alloc::vec::Vec<u8>,
-}
-/// Request of ListAuditEvents.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ListAuditEventsRequest {
-    /// tenants/{tenant} or tenants/-
-    #[prost(string, tag = "1")]
-    pub parent: ::prost::alloc::string::String,
-    /// Fields: resource, event_type, actor.type, actor.id, time, request_id.
-    #[prost(string, tag = "2")]
-    pub filter: ::prost::alloc::string::String,
-    /// See PAGES.
-    #[prost(int32, tag = "3")]
-    pub page_size: i32,
-    /// From the previous response.
-    #[prost(string, tag = "4")]
-    pub page_token: ::prost::alloc::string::String,
-}
-/// Response of ListAuditEvents.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ListAuditEventsResponse {
-    /// One page, newest first.
-    #[prost(message, repeated, tag = "1")]
-    pub audit_events: ::prost::alloc::vec::Vec<AuditEvent>,
-    /// Empty at the end.
-    #[prost(string, tag = "2")]
-    pub next_page_token: ::prost::alloc::string::String,
-}
-/// How much of a task is returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum TaskView {
-    /// The method's default (FULL for single tasks, BASIC for lists and watches).
-    Unspecified = 0,
-    /// name, metadata.id, metadata.uid, metadata.resource_version, status.phase.
-    Name = 1,
-    /// Without payload, script body, env, headers of the callback, result output, details and
-    /// annotations.
-    Basic = 2,
-    /// Everything; a read-only key sees neither env nor the headers of the callback.
-    Full = 3,
-}
-impl TaskView {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "TASK_VIEW_UNSPECIFIED",
-            Self::Name => "TASK_VIEW_NAME",
-            Self::Basic => "TASK_VIEW_BASIC",
-            Self::Full => "TASK_VIEW_FULL",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "TASK_VIEW_UNSPECIFIED" => Some(Self::Unspecified),
-            "TASK_VIEW_NAME" => Some(Self::Name),
-            "TASK_VIEW_BASIC" => Some(Self::Basic),
-            "TASK_VIEW_FULL" => Some(Self::Full),
-            _ => None,
-        }
-    }
-}
-/// What became of a CreateTask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum CreateOutcome {
-    /// Invalid.
-    Unspecified = 0,
-    /// A new task.
-    Created = 1,
-    /// request_id was seen before; this is the task of then, as it is now.
-    Replayed = 2,
-    /// Admission DROP_IF_RUNNING: nothing created, this is the live task of the slot.
-    Dropped = 3,
-    /// Admission REPLACE: created; the former live tasks are being cancelled.
-    Replaced = 4,
-}
-impl CreateOutcome {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "CREATE_OUTCOME_UNSPECIFIED",
-            Self::Created => "CREATE_OUTCOME_CREATED",
-            Self::Replayed => "CREATE_OUTCOME_REPLAYED",
-            Self::Dropped => "CREATE_OUTCOME_DROPPED",
-            Self::Replaced => "CREATE_OUTCOME_REPLACED",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "CREATE_OUTCOME_UNSPECIFIED" => Some(Self::Unspecified),
-            "CREATE_OUTCOME_CREATED" => Some(Self::Created),
-            "CREATE_OUTCOME_REPLAYED" => Some(Self::Replayed),
-            "CREATE_OUTCOME_DROPPED" => Some(Self::Dropped),
-            "CREATE_OUTCOME_REPLACED" => Some(Self::Replaced),
-            _ => None,
-        }
-    }
-}
-/// Kinds of changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum TaskEventType {
-    /// Invalid.
-    Unspecified = 0,
-    /// Part of the snapshot.
-    Snapshot = 1,
-    /// New, or newly matching the filter.
-    Entered = 2,
-    /// Changed.
-    Updated = 3,
-    /// No longer matching the filter.
-    Exited = 4,
-    /// Deleted, by a user or by retention.
-    Deleted = 5,
-}
-impl TaskEventType {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "TASK_EVENT_TYPE_UNSPECIFIED",
-            Self::Snapshot => "TASK_EVENT_TYPE_SNAPSHOT",
-            Self::Entered => "TASK_EVENT_TYPE_ENTERED",
-            Self::Updated => "TASK_EVENT_TYPE_UPDATED",
-            Self::Exited => "TASK_EVENT_TYPE_EXITED",
-            Self::Deleted => "TASK_EVENT_TYPE_DELETED",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "TASK_EVENT_TYPE_UNSPECIFIED" => Some(Self::Unspecified),
-            "TASK_EVENT_TYPE_SNAPSHOT" => Some(Self::Snapshot),
-            "TASK_EVENT_TYPE_ENTERED" => Some(Self::Entered),
-            "TASK_EVENT_TYPE_UPDATED" => Some(Self::Updated),
-            "TASK_EVENT_TYPE_EXITED" => Some(Self::Exited),
-            "TASK_EVENT_TYPE_DELETED" => Some(Self::Deleted),
-            _ => None,
-        }
-    }
-}
-/// Dimensions of GetTaskStats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum StatsDimension {
-    /// Invalid.
-    Unspecified = 0,
-    /// Tenant.
-    Tenant = 1,
-    /// Task type.
-    TaskType = 2,
-    /// Runner of the last run.
-    Runner = 3,
-}
-impl StatsDimension {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "STATS_DIMENSION_UNSPECIFIED",
-            Self::Tenant => "STATS_DIMENSION_TENANT",
-            Self::TaskType => "STATS_DIMENSION_TASK_TYPE",
-            Self::Runner => "STATS_DIMENSION_RUNNER",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "STATS_DIMENSION_UNSPECIFIED" => Some(Self::Unspecified),
-            "STATS_DIMENSION_TENANT" => Some(Self::Tenant),
-            "STATS_DIMENSION_TASK_TYPE" => Some(Self::TaskType),
-            "STATS_DIMENSION_RUNNER" => Some(Self::Runner),
-            _ => None,
-        }
-    }
+    pub instants: ::prost::alloc::vec::Vec<ScheduledInstant>,
 }
 /// Generated client implementations.
-pub mod task_service_client {
+pub mod schedule_service_client {
     #![allow(
         unused_variables,
         dead_code,
@@ -5120,12 +7137,12 @@ pub mod task_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Tasks, their runs, logs, checkpoints, statistics and audit trail.
+    /// Schedules: tasks that are created by time.  Served by taskdb.
     #[derive(Debug, Clone)]
-    pub struct TaskServiceClient<T> {
+    pub struct ScheduleServiceClient<T> {
         inner: tonic::client::Grpc<T>,
     }
-    impl TaskServiceClient<tonic::transport::Channel> {
+    impl ScheduleServiceClient<tonic::transport::Channel> {
         /// Attempt to create a new client by connecting to a given endpoint.
         pub async fn connect<D>(dst: D) -> Result<Self, tonic::transport::Error>
         where
@@ -5136,7 +7153,7 @@ pub mod task_service_client {
             Ok(Self::new(conn))
         }
     }
-    impl<T> TaskServiceClient<T>
+    impl<T> ScheduleServiceClient<T>
     where
         T: tonic::client::GrpcService<tonic::body::Body>,
         T::Error: Into<StdError>,
@@ -5154,7 +7171,7 @@ pub mod task_service_client {
         pub fn with_interceptor<F>(
             inner: T,
             interceptor: F,
-        ) -> TaskServiceClient<InterceptedService<T, F>>
+        ) -> ScheduleServiceClient<InterceptedService<T, F>>
         where
             F: tonic::service::Interceptor,
             T::ResponseBody: Default,
@@ -5168,7 +7185,7 @@ pub mod task_service_client {
                 http::Request<tonic::body::Body>,
             >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
         {
-            TaskServiceClient::new(InterceptedService::new(inner, interceptor))
+            ScheduleServiceClient::new(InterceptedService::new(inner, interceptor))
         }
         /// Compress requests with the given encoding.
         ///
@@ -5201,17 +7218,17 @@ pub mod task_service_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-        /// Errors: NOT_FOUND (NOT_FOUND: tenant; TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
-        /// id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
-        /// TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
-        /// RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
-        /// PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
-        pub async fn create_task(
+        /// Creates a schedule; its first instant is the first one after now and not before start_time.
+        /// A repeat is ALREADY_EXISTS, with the same request_id the schedule.
+        /// Errors: NOT_FOUND (NOT_FOUND: tenant; TASK_TYPE_UNKNOWN); ALREADY_EXISTS; INVALID_ARGUMENT
+        /// (FIELD_INVALID: cron line without an instant, unknown zone, neither cron nor every, a template
+        /// that CreateTask refuses, 1,000 schedules exist; PAYLOAD_SCHEMA_VIOLATION, TOO_LARGE);
+        /// FAILED_PRECONDITION (TENANT_SUSPENDED, TASK_TYPE_DISABLED).
+        pub async fn create_schedule(
             &mut self,
-            request: impl tonic::IntoRequest<super::CreateTaskRequest>,
+            request: impl tonic::IntoRequest<super::CreateScheduleRequest>,
         ) -> std::result::Result<
-            tonic::Response<super::CreateTaskResponse>,
+            tonic::Response<super::CreateScheduleResponse>,
             tonic::Status,
         > {
             self.inner
@@ -5224,47 +7241,22 @@ pub mod task_service_client {
                 })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
-                "/taskyard.v1.TaskService/CreateTask",
+                "/taskyard.v1.ScheduleService/CreateSchedule",
             );
             let mut req = request.into_request();
             req.extensions_mut()
-                .insert(GrpcMethod::new("taskyard.v1.TaskService", "CreateTask"));
+                .insert(
+                    GrpcMethod::new("taskyard.v1.ScheduleService", "CreateSchedule"),
+                );
             self.inner.unary(req, path, codec).await
         }
-        /// Creates up to 1000 tasks in one transaction (ATOMIC) or independently (PER_ITEM).  Safe
-        /// to repeat when every item has a request_id or task_id.
-        /// Errors: as CreateTask; INVALID_ARGUMENT/BATCH_TOO_LARGE.
-        pub async fn batch_create_tasks(
-            &mut self,
-            request: impl tonic::IntoRequest<super::BatchCreateTasksRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::BatchCreateTasksResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/taskyard.v1.TaskService/BatchCreateTasks",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("taskyard.v1.TaskService", "BatchCreateTasks"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Returns a task, archived ones included.
+        /// Returns a schedule.
         /// Errors: NOT_FOUND.
-        pub async fn get_task(
+        pub async fn get_schedule(
             &mut self,
-            request: impl tonic::IntoRequest<super::GetTaskRequest>,
+            request: impl tonic::IntoRequest<super::GetScheduleRequest>,
         ) -> std::result::Result<
-            tonic::Response<super::GetTaskResponse>,
+            tonic::Response<super::GetScheduleResponse>,
             tonic::Status,
         > {
             self.inner
@@ -5277,616 +7269,20 @@ pub mod task_service_client {
                 })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
-                "/taskyard.v1.TaskService/GetTask",
+                "/taskyard.v1.ScheduleService/GetSchedule",
             );
             let mut req = request.into_request();
             req.extensions_mut()
-                .insert(GrpcMethod::new("taskyard.v1.TaskService", "GetTask"));
+                .insert(GrpcMethod::new("taskyard.v1.ScheduleService", "GetSchedule"));
             self.inner.unary(req, path, codec).await
         }
-        /// Returns up to 1000 tasks in the order asked for.  A response has at most 3.5 MB, unless one
-        /// task alone is larger.
-        /// Errors: NOT_FOUND if any is missing, unless allow_missing; INVALID_ARGUMENT
-        /// (BATCH_TOO_LARGE: more than 1000 names, or more bytes; ask for fewer names or view BASIC).
-        pub async fn batch_get_tasks(
-            &mut self,
-            request: impl tonic::IntoRequest<super::BatchGetTasksRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::BatchGetTasksResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/taskyard.v1.TaskService/BatchGetTasks",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("taskyard.v1.TaskService", "BatchGetTasks"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Lists tasks.  parent "tenants/-" lists over all tenants the caller may see.
-        /// Errors: INVALID_ARGUMENT (FILTER_INVALID, ORDER_BY_INVALID, PAGE_TOKEN_INVALID).
-        pub async fn list_tasks(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ListTasksRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListTasksResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/taskyard.v1.TaskService/ListTasks",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("taskyard.v1.TaskService", "ListTasks"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Changes labels, annotations and the mutable part of the spec.  Always mutable:
-        /// metadata.labels, metadata.annotations, spec.callback, spec.retention.  While PENDING or
-        /// PAUSED: spec.priority too.  While PENDING or PAUSED and never started: every spec field
-        /// but task_type, slot and entity.  Status is never writable here.  Safe to repeat with a
-        /// resource_version.
-        /// Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID, FIELD_IMMUTABLE, TOO_LARGE,
-        /// PAYLOAD_SCHEMA_VIOLATION); ABORTED (RESOURCE_VERSION_MISMATCH); FAILED_PRECONDITION
-        /// (PHASE_CONFLICT).
-        pub async fn update_task(
-            &mut self,
-            request: impl tonic::IntoRequest<super::UpdateTaskRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::UpdateTaskResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/taskyard.v1.TaskService/UpdateTask",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("taskyard.v1.TaskService", "UpdateTask"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Deletes an ended task with its runs, logs and checkpoints; the audit trail stays.  Safe to
-        /// repeat with allow_missing.
-        /// Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH); FAILED_PRECONDITION
-        /// (PHASE_CONFLICT: it is live, cancel it first).
-        pub async fn delete_task(
-            &mut self,
-            request: impl tonic::IntoRequest<super::DeleteTaskRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::DeleteTaskResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/taskyard.v1.TaskService/DeleteTask",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("taskyard.v1.TaskService", "DeleteTask"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Asks for cancellation; returns at once.  Idempotent: OK on a CANCELLED task.  Once it
-        /// is acknowledged no new attempt starts.
-        /// Errors: NOT_FOUND; FAILED_PRECONDITION (TASK_TERMINAL); ABORTED
-        /// (RESOURCE_VERSION_MISMATCH).
-        pub async fn cancel_task(
-            &mut self,
-            request: impl tonic::IntoRequest<super::CancelTaskRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::CancelTaskResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/taskyard.v1.TaskService/CancelTask",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("taskyard.v1.TaskService", "CancelTask"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Cancels up to 1000 tasks, by name or by filter, each on its own.  Idempotent.
-        /// Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task as CancelTask.
-        pub async fn batch_cancel_tasks(
-            &mut self,
-            request: impl tonic::IntoRequest<super::BatchCancelTasksRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::BatchCancelTasksResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/taskyard.v1.TaskService/BatchCancelTasks",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("taskyard.v1.TaskService", "BatchCancelTasks"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Asks for a pause: the holder checkpoints if it can and gives the lease back.
-        /// Idempotent: OK on a PAUSED task.
-        /// Errors: NOT_FOUND; FAILED_PRECONDITION (TASK_TERMINAL, PHASE_CONFLICT: external, or being
-        /// cancelled); ABORTED (RESOURCE_VERSION_MISMATCH).
-        pub async fn pause_task(
-            &mut self,
-            request: impl tonic::IntoRequest<super::PauseTaskRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::PauseTaskResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/taskyard.v1.TaskService/PauseTask",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("taskyard.v1.TaskService", "PauseTask"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// PAUSED -> PENDING; also withdraws a pause that has not taken effect yet.  Idempotent: OK
-        /// on a live task that is not paused.
-        /// Errors: NOT_FOUND; FAILED_PRECONDITION (TASK_TERMINAL); ABORTED
-        /// (RESOURCE_VERSION_MISMATCH).
-        pub async fn resume_task(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ResumeTaskRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ResumeTaskResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/taskyard.v1.TaskService/ResumeTask",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("taskyard.v1.TaskService", "ResumeTask"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Terminal and not SUCCEEDED -> PENDING, with fresh retry budgets.  Safe to repeat with a
-        /// request_id or a resource_version.
-        /// Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT, TASK_TYPE_DISABLED,
-        /// TENANT_SUSPENDED); RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, SLOT_QUEUE_FULL);
-        /// ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED (RESOURCE_VERSION_MISMATCH).
-        pub async fn retry_task(
-            &mut self,
-            request: impl tonic::IntoRequest<super::RetryTaskRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::RetryTaskResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/taskyard.v1.TaskService/RetryTask",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("taskyard.v1.TaskService", "RetryTask"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Retries up to 1000 tasks, by name or by filter, each on its own.  A repeat finds them
-        /// live and returns PHASE_CONFLICT per task.
-        /// Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task as RetryTask.
-        pub async fn batch_retry_tasks(
-            &mut self,
-            request: impl tonic::IntoRequest<super::BatchRetryTasksRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::BatchRetryTasksResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/taskyard.v1.TaskService/BatchRetryTasks",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("taskyard.v1.TaskService", "BatchRetryTasks"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Owner of an external task (spec.execution.external) reports status.  With `enqueue` the
-        /// report is stored durably and applied later, per task in order, and only NOT_FOUND is
-        /// answered at once.  Safe to repeat with a request_id.
-        /// Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT: not external, or not a
-        /// transition; TASK_TERMINAL); ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED
-        /// (RESOURCE_VERSION_MISMATCH); INVALID_ARGUMENT (TOO_LARGE: details).
-        pub async fn report_task_status(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ReportTaskStatusRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ReportTaskStatusResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/taskyard.v1.TaskService/ReportTaskStatus",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("taskyard.v1.TaskService", "ReportTaskStatus"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Waits until the task is terminal (or past a version) or the time is up, then returns
-        /// its current state; running out of time is not an error.  A wait counts as an open stream
-        /// of the tenant.
-        /// Errors: NOT_FOUND; RESOURCE_EXHAUSTED (STREAM_LIMIT).
-        pub async fn wait_task(
-            &mut self,
-            request: impl tonic::IntoRequest<super::WaitTaskRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::WaitTaskResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/taskyard.v1.TaskService/WaitTask",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("taskyard.v1.TaskService", "WaitTask"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Returns whether a fencing token (TASKYARD_FENCE of a run) is still the current one, so
-        /// that a workload can guard its own side effects.
-        /// Errors: NOT_FOUND.
-        pub async fn check_fence(
-            &mut self,
-            request: impl tonic::IntoRequest<super::CheckFenceRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::CheckFenceResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/taskyard.v1.TaskService/CheckFence",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("taskyard.v1.TaskService", "CheckFence"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Streams changes.  Guarantees:
-        /// order    changes of one task arrive in resource_version order; across tasks the
-        /// order is that of the change log, the same for every watcher, and respects
-        /// real time;
-        /// no gaps  everything after resume_token is delivered at least once; after a repeat
-        /// drop an event whose resource_version is not above the cached one;
-        /// coalesce only if asked for: intermediate versions of a task may then be skipped,
-        /// never the newest one and never a phase change to a terminal phase;
-        /// resume   each response carries a token that covers everything up to and including
-        /// it; idle streams get a bookmark (token without events) every
-        /// bookmark_interval;
-        /// end      after at most 60 min (+-10 %) the server sends closing and ends with OK;
-        /// reconnect with the last token.
-        /// The stream is a cursor on a durable log, so a slow reader only falls behind; if it
-        /// accepts nothing for 60 s the stream ends with RESOURCE_EXHAUSTED/CONSUMER_STALLED and
-        /// can be resumed.
-        /// An event carries the status at that change; the full task is as it is at delivery.
-        /// Errors: INVALID_ARGUMENT (FILTER_INVALID, RESUME_TOKEN_INVALID); OUT_OF_RANGE
-        /// (RESUME_TOKEN_EXPIRED: history, at least 24 h, is gone; LOG_EPOCH_CHANGED: a backup was
-        /// restored, or a standby took over that is not known to have everything up to the token;
-        /// start over with snapshot); RESOURCE_EXHAUSTED (CONSUMER_STALLED, STREAM_LIMIT).
-        pub async fn watch_tasks(
-            &mut self,
-            request: impl tonic::IntoRequest<super::WatchTasksRequest>,
-        ) -> std::result::Result<
-            tonic::Response<tonic::codec::Streaming<super::WatchTasksResponse>>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/taskyard.v1.TaskService/WatchTasks",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("taskyard.v1.TaskService", "WatchTasks"));
-            self.inner.server_streaming(req, path, codec).await
-        }
-        /// Lists the runs of a task, newest first.
-        /// Errors: NOT_FOUND; INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
-        pub async fn list_task_runs(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ListTaskRunsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListTaskRunsResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/taskyard.v1.TaskService/ListTaskRuns",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("taskyard.v1.TaskService", "ListTaskRuns"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Lists log entries in (generation, sequence) order.
-        /// Errors: NOT_FOUND; INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
-        pub async fn list_task_logs(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ListTaskLogsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListTaskLogsResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/taskyard.v1.TaskService/ListTaskLogs",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("taskyard.v1.TaskService", "ListTaskLogs"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Streams log entries; with follow until the task is terminal and all logs are sent.
-        /// Ends like WatchTasks; resume with resume_token.
-        /// Errors: NOT_FOUND; INVALID_ARGUMENT (RESUME_TOKEN_INVALID); RESOURCE_EXHAUSTED
-        /// (CONSUMER_STALLED, STREAM_LIMIT).
-        pub async fn tail_task_logs(
-            &mut self,
-            request: impl tonic::IntoRequest<super::TailTaskLogsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<tonic::codec::Streaming<super::TailTaskLogsResponse>>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/taskyard.v1.TaskService/TailTaskLogs",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("taskyard.v1.TaskService", "TailTaskLogs"));
-            self.inner.server_streaming(req, path, codec).await
-        }
-        /// Counts and durations.
-        /// Errors: INVALID_ARGUMENT (FILTER_INVALID).
-        pub async fn get_task_stats(
-            &mut self,
-            request: impl tonic::IntoRequest<super::GetTaskStatsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::GetTaskStatsResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/taskyard.v1.TaskService/GetTaskStats",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("taskyard.v1.TaskService", "GetTaskStats"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Counts and waiting times of each minute, for charts.  A minute without changes has no
-        /// point.  Kept for two days.
-        /// Errors: INVALID_ARGUMENT (FIELD_INVALID).
-        pub async fn get_task_series(
-            &mut self,
-            request: impl tonic::IntoRequest<super::GetTaskSeriesRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::GetTaskSeriesResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/taskyard.v1.TaskService/GetTaskSeries",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("taskyard.v1.TaskService", "GetTaskSeries"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Lists checkpoints, newest first.
-        /// Errors: NOT_FOUND.
-        pub async fn list_checkpoints(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ListCheckpointsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListCheckpointsResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/taskyard.v1.TaskService/ListCheckpoints",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("taskyard.v1.TaskService", "ListCheckpoints"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Streams the content of a checkpoint.  The id "latest" names the newest one.
-        /// Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH).
-        pub async fn read_checkpoint(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ReadCheckpointRequest>,
-        ) -> std::result::Result<
-            tonic::Response<tonic::codec::Streaming<super::ReadCheckpointResponse>>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/taskyard.v1.TaskService/ReadCheckpoint",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("taskyard.v1.TaskService", "ReadCheckpoint"));
-            self.inner.server_streaming(req, path, codec).await
-        }
-        /// Lists audit events, newest first.  Filter fields: event_type, actor.type, actor.id,
-        /// resource, time.
+        /// Lists schedules, by id.  Filter fields: id, paused, create_time.
         /// Errors: INVALID_ARGUMENT (FILTER_INVALID, PAGE_TOKEN_INVALID).
-        pub async fn list_audit_events(
+        pub async fn list_schedules(
             &mut self,
-            request: impl tonic::IntoRequest<super::ListAuditEventsRequest>,
+            request: impl tonic::IntoRequest<super::ListSchedulesRequest>,
         ) -> std::result::Result<
-            tonic::Response<super::ListAuditEventsResponse>,
+            tonic::Response<super::ListSchedulesResponse>,
             tonic::Status,
         > {
             self.inner
@@ -5899,11 +7295,218 @@ pub mod task_service_client {
                 })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
-                "/taskyard.v1.TaskService/ListAuditEvents",
+                "/taskyard.v1.ScheduleService/ListSchedules",
             );
             let mut req = request.into_request();
             req.extensions_mut()
-                .insert(GrpcMethod::new("taskyard.v1.TaskService", "ListAuditEvents"));
+                .insert(GrpcMethod::new("taskyard.v1.ScheduleService", "ListSchedules"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Changes a schedule; tasks that it created stay as they are.  After a change of its times the
+        /// next instant is the first one after now, and instants that were due and not handled are
+        /// missed.  Safe to repeat, but with a resource_version: the first call has moved it on.
+        /// Errors: NOT_FOUND (NOT_FOUND: unless allow_missing; TASK_TYPE_UNKNOWN); INVALID_ARGUMENT
+        /// (FIELD_INVALID, FIELD_IMMUTABLE, PAYLOAD_SCHEMA_VIOLATION, TOO_LARGE); ABORTED
+        /// (RESOURCE_VERSION_MISMATCH); FAILED_PRECONDITION (TENANT_SUSPENDED, TASK_TYPE_DISABLED).
+        pub async fn update_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::UpdateScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdateScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.ScheduleService/UpdateSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("taskyard.v1.ScheduleService", "UpdateSchedule"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Deletes a schedule; its tasks stay.  A repeat is NOT_FOUND.
+        /// Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH).
+        pub async fn delete_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.ScheduleService/DeleteSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("taskyard.v1.ScheduleService", "DeleteSchedule"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Pauses a schedule; its live tasks go on.  Safe to repeat: the note is replaced.
+        /// Errors: NOT_FOUND.
+        pub async fn pause_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PauseScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PauseScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.ScheduleService/PauseSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.ScheduleService", "PauseSchedule"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Resumes a schedule at its first instant after now; what fell into the pause is not caught up.
+        /// Safe to repeat.
+        /// Errors: NOT_FOUND.
+        pub async fn resume_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ResumeScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ResumeScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.ScheduleService/ResumeSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("taskyard.v1.ScheduleService", "ResumeSchedule"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Creates a task now, also while the schedule is paused; `overlap` applies.  Its instant is the
+        /// time of the call.  remaining_runs is not touched.  A repeat with the same request_id returns
+        /// the same task.
+        /// Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN); those of CreateTask for its template:
+        /// INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION); ALREADY_EXISTS (REQUEST_ID_REUSED);
+        /// FAILED_PRECONDITION (TENANT_SUSPENDED, TASK_TYPE_DISABLED); RESOURCE_EXHAUSTED (RATE_LIMITED,
+        /// QUEUE_DEPTH_EXCEEDED, SLOT_QUEUE_FULL, PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
+        pub async fn run_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RunScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RunScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.ScheduleService/RunSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.ScheduleService", "RunSchedule"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Creates the tasks of past instants, oldest first, all or none; instants whose task exists are
+        /// left out.  Safe to repeat while those tasks exist.
+        /// Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN); INVALID_ARGUMENT (FIELD_INVALID: more than
+        /// 1,000 instants, or a range that does not end in the past; PAYLOAD_SCHEMA_VIOLATION);
+        /// FAILED_PRECONDITION (TENANT_SUSPENDED, TASK_TYPE_DISABLED); RESOURCE_EXHAUSTED (RATE_LIMITED,
+        /// QUEUE_DEPTH_EXCEEDED, SLOT_QUEUE_FULL, PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
+        pub async fn backfill_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BackfillScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BackfillScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.ScheduleService/BackfillSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("taskyard.v1.ScheduleService", "BackfillSchedule"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Returns the next instants of a schedule, stored or not; changes nothing.
+        /// Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both; as
+        /// CreateSchedule for the times of `schedule`).
+        pub async fn preview_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PreviewScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PreviewScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.ScheduleService/PreviewSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("taskyard.v1.ScheduleService", "PreviewSchedule"),
+                );
             self.inner.unary(req, path, codec).await
         }
     }
@@ -6041,6 +7644,24 @@ pub struct TaskType {
     /// Whether ended tasks move to the archive after their retention, or are deleted.
     #[prost(bool, tag = "41")]
     pub archive: bool,
+    /// Members of the payload's JSON object that taskdb extracts when a task is created: filterable
+    /// as payload.NAME, text and numbers and booleans only.  Dots lead into nested objects.  A value
+    /// above 256 characters is not extracted.  Applies to tasks that are created afterwards.
+    #[prost(string, repeated, tag = "50")]
+    pub search_fields: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// DeleteTask refuses its tasks, and retention does not delete them: it must be 0 or lead to the
+    /// archive.
+    #[prost(bool, tag = "51")]
+    pub deletion_protection: bool,
+    /// Tasks name an entity that RegisterEntities has stored; checked at create.
+    #[prost(bool, tag = "52")]
+    pub entities_must_exist: bool,
+    /// A task must have a slot: its own, or that of its entity.
+    #[prost(bool, tag = "53")]
+    pub slot_required: bool,
+    /// A task must set attempt_timeout itself, or get it from attempt_timeout of the type.
+    #[prost(bool, tag = "54")]
+    pub attempt_timeout_required: bool,
 }
 /// Request of CreateTaskType.
 #[derive(Clone, PartialEq, ::prost::Message)]

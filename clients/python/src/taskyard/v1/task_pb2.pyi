@@ -31,6 +31,7 @@ table, generated from the code that decides.
   PAUSED                  PENDING         U      ResumeTask
   PENDING, PAUSED         CANCELLED       U      CancelTask or admission REPLACE or
                                                  QUEUE_LATEST, at once
+  PENDING, PAUSED         CANCELLED       T      a condition of spec.after can no longer hold
   with a lease            CANCELLED       R,T    CancelTask: the holder confirms, or it is forced
                                                  at the deadline; a success that comes first stays
   terminal, not SUCCEEDED PENDING         U      RetryTask (explicit, audited, budgets reset)
@@ -59,6 +60,34 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _DependencyCondition:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _DependencyConditionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DependencyCondition.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    DEPENDENCY_CONDITION_UNSPECIFIED: _DependencyCondition.ValueType  # 0
+    """Same as SUCCEEDED."""
+    DEPENDENCY_CONDITION_SUCCEEDED: _DependencyCondition.ValueType  # 1
+    """SUCCEEDED."""
+    DEPENDENCY_CONDITION_ENDED: _DependencyCondition.ValueType  # 2
+    """In any terminal phase."""
+    DEPENDENCY_CONDITION_NOT_SUCCEEDED: _DependencyCondition.ValueType  # 3
+    """FAILED, TIMED_OUT, CANCELLED or EXHAUSTED."""
+
+class DependencyCondition(_DependencyCondition, metaclass=_DependencyConditionEnumTypeWrapper):
+    """How a prerequisite has to end."""
+
+DEPENDENCY_CONDITION_UNSPECIFIED: DependencyCondition.ValueType  # 0
+"""Same as SUCCEEDED."""
+DEPENDENCY_CONDITION_SUCCEEDED: DependencyCondition.ValueType  # 1
+"""SUCCEEDED."""
+DEPENDENCY_CONDITION_ENDED: DependencyCondition.ValueType  # 2
+"""In any terminal phase."""
+DEPENDENCY_CONDITION_NOT_SUCCEEDED: DependencyCondition.ValueType  # 3
+"""FAILED, TIMED_OUT, CANCELLED or EXHAUSTED."""
+Global___DependencyCondition: _TypeAlias = DependencyCondition  # noqa: Y015
 
 class _OverlapPolicy:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -254,6 +283,8 @@ class _PendingReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Pending
     """Another task occupies the slot."""
     PENDING_REASON_EXTERNAL: _PendingReason.ValueType  # 5
     """External task not yet started by its owner."""
+    PENDING_REASON_BLOCKED: _PendingReason.ValueType  # 6
+    """A task of spec.after has not ended."""
 
 class PendingReason(_PendingReason, metaclass=_PendingReasonEnumTypeWrapper):
     """Why a PENDING task is not running yet, according to taskdb; ExplainTask returns more."""
@@ -270,6 +301,8 @@ PENDING_REASON_SLOT_BUSY: PendingReason.ValueType  # 4
 """Another task occupies the slot."""
 PENDING_REASON_EXTERNAL: PendingReason.ValueType  # 5
 """External task not yet started by its owner."""
+PENDING_REASON_BLOCKED: PendingReason.ValueType  # 6
+"""A task of spec.after has not ended."""
 Global___PendingReason: _TypeAlias = PendingReason  # noqa: Y015
 
 class _TaskAction:
@@ -512,6 +545,7 @@ class TaskSpec(_message.Message):
     OVERLAP_FIELD_NUMBER: _builtins.int
     ORPHAN_TIMEOUT_FIELD_NUMBER: _builtins.int
     ON_RUNNER_LOST_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
     SCHEDULE_FIELD_NUMBER: _builtins.int
     SCHEDULED_TIME_FIELD_NUMBER: _builtins.int
     task_type: _builtins.str
@@ -569,7 +603,7 @@ class TaskSpec(_message.Message):
 
     @_builtins.property
     def total_timeout(self) -> _duration_pb2.Duration:
-        """From creation, over all attempts.  Unset: none."""
+        """From creation, over all attempts and the wait for spec.after.  Unset: none."""
 
     @_builtins.property
     def not_before(self) -> _timestamp_pb2.Timestamp:
@@ -614,6 +648,13 @@ class TaskSpec(_message.Message):
         """How long ALLOW work continues after its lease expired.  Default 1 h."""
 
     @_builtins.property
+    def after(self) -> _containers.RepeatedCompositeFieldContainer[Global___Dependency]:
+        """Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+        PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+        error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+        """
+
+    @_builtins.property
     def scheduled_time(self) -> _timestamp_pb2.Timestamp:
         """The instant of its schedule that the task is for; set by the server only."""
 
@@ -644,12 +685,13 @@ class TaskSpec(_message.Message):
         overlap: Global___OverlapPolicy.ValueType = ...,
         orphan_timeout: _duration_pb2.Duration | None = ...,
         on_runner_lost: Global___RunnerLostPolicy.ValueType = ...,
+        after: _abc.Iterable[Global___Dependency] | None = ...,
         schedule: _builtins.str = ...,
         scheduled_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_steps", b"_max_steps", "_priority", b"_priority", "attempt_timeout", b"attempt_timeout", "callback", b"callback", "checkpoint_interval", b"checkpoint_interval", "entity", b"entity", "execution", b"execution", "max_steps", b"max_steps", "not_before", b"not_before", "orphan_timeout", b"orphan_timeout", "payload", b"payload", "placement", b"placement", "priority", b"priority", "queue_timeout", b"queue_timeout", "resources", b"resources", "retention", b"retention", "retry", b"retry", "scheduled_time", b"scheduled_time", "silence_timeout", b"silence_timeout", "stop_grace_period", b"stop_grace_period", "total_timeout", b"total_timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_steps", b"_max_steps", "_priority", b"_priority", "admission", b"admission", "attempt_timeout", b"attempt_timeout", "callback", b"callback", "checkpoint_interval", b"checkpoint_interval", "entity", b"entity", "env", b"env", "execution", b"execution", "max_steps", b"max_steps", "not_before", b"not_before", "on_runner_lost", b"on_runner_lost", "orphan_timeout", b"orphan_timeout", "overlap", b"overlap", "payload", b"payload", "placement", b"placement", "priority", b"priority", "queue_timeout", b"queue_timeout", "resources", b"resources", "retention", b"retention", "retry", b"retry", "schedule", b"schedule", "scheduled_time", b"scheduled_time", "silence_timeout", b"silence_timeout", "slot", b"slot", "stop_grace_period", b"stop_grace_period", "task_type", b"task_type", "total_timeout", b"total_timeout"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_steps", b"_max_steps", "_priority", b"_priority", "admission", b"admission", "after", b"after", "attempt_timeout", b"attempt_timeout", "callback", b"callback", "checkpoint_interval", b"checkpoint_interval", "entity", b"entity", "env", b"env", "execution", b"execution", "max_steps", b"max_steps", "not_before", b"not_before", "on_runner_lost", b"on_runner_lost", "orphan_timeout", b"orphan_timeout", "overlap", b"overlap", "payload", b"payload", "placement", b"placement", "priority", b"priority", "queue_timeout", b"queue_timeout", "resources", b"resources", "retention", b"retention", "retry", b"retry", "schedule", b"schedule", "scheduled_time", b"scheduled_time", "silence_timeout", b"silence_timeout", "slot", b"slot", "stop_grace_period", b"stop_grace_period", "task_type", b"task_type", "total_timeout", b"total_timeout"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_steps: _TypeAlias = _typing.Literal["max_steps"]  # noqa: Y015
     _WhichOneofArgType__max_steps: _TypeAlias = _typing.Literal["_max_steps", b"_max_steps"]  # noqa: Y015
@@ -661,6 +703,40 @@ class TaskSpec(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__priority) -> _WhichOneofReturnType__priority | None: ...
 
 Global___TaskSpec: _TypeAlias = TaskSpec  # noqa: Y015
+
+@_typing.final
+class Dependency(_message.Message):
+    """A task that has to end before another becomes claimable."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASK_FIELD_NUMBER: _builtins.int
+    WHEN_FIELD_NUMBER: _builtins.int
+    ALIAS_FIELD_NUMBER: _builtins.int
+    task: _builtins.str
+    """tenants/{tenant}/tasks/{task}, or the id of a task of the same tenant.  It exists or is
+    archived; in an ATOMIC batch it may be an item of the same batch.
+    """
+    when: Global___DependencyCondition.ValueType
+    """How it has to end.  Default SUCCEEDED."""
+    alias: _builtins.str
+    """Name under which its result reaches the workload: TASKYARD_INPUTS_DIR/{alias}.json and
+    ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.
+    """
+    def __init__(
+        self,
+        *,
+        task: _builtins.str = ...,
+        when: Global___DependencyCondition.ValueType = ...,
+        alias: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alias", b"alias", "task", b"task", "when", b"when"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Dependency: _TypeAlias = Dependency  # noqa: Y015
 
 @_typing.final
 class EntityRef(_message.Message):

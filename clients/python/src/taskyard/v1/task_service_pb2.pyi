@@ -1082,6 +1082,7 @@ class RetryTaskRequest(_message.Message):
     RESOURCE_VERSION_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     KEEP_RETRY_COUNT_FIELD_NUMBER: _builtins.int
+    CASCADE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """tenants/{tenant}/tasks/{task}"""
     discard_checkpoints: _builtins.bool
@@ -1094,6 +1095,10 @@ class RetryTaskRequest(_message.Message):
     """Leave retry_count and runner_loss_count as they are.  Refused (PHASE_CONFLICT) for a task
     whose retry_count has reached max_retries.
     """
+    cascade: _builtins.bool
+    """Also revive the tasks that ended by DEPENDENCY_FAILED because of this one, and those that
+    ended because of them; page by page, soon after the call.
+    """
     def __init__(
         self,
         *,
@@ -1102,10 +1107,11 @@ class RetryTaskRequest(_message.Message):
         resource_version: _builtins.int = ...,
         request_id: _builtins.str = ...,
         keep_retry_count: _builtins.bool = ...,
+        cascade: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["discard_checkpoints", b"discard_checkpoints", "keep_retry_count", b"keep_retry_count", "name", b"name", "request_id", b"request_id", "resource_version", b"resource_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cascade", b"cascade", "discard_checkpoints", b"discard_checkpoints", "keep_retry_count", b"keep_retry_count", "name", b"name", "request_id", b"request_id", "resource_version", b"resource_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

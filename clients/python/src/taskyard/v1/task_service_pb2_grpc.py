@@ -173,7 +173,8 @@ class TaskServiceServicer:
 
     def CreateTask(self, request, context):
         """Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-        Errors: NOT_FOUND (NOT_FOUND: tenant, or an entity that must exist; TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
+        Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+        TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
         id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
         TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
         RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
@@ -281,8 +282,10 @@ class TaskServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RetryTask(self, request, context):
-        """Terminal and not SUCCEEDED -> PENDING, with fresh retry budgets.  Safe to repeat with a
-        request_id or a resource_version.
+        """Terminal and not SUCCEEDED -> PENDING, with fresh retry budgets.  The tasks of spec.after are
+        judged anew: the task waits for those that have not ended, and one that ended otherwise than
+        its condition requires refuses the retry.  Safe to repeat with a request_id or a
+        resource_version.
         Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT, TASK_TYPE_DISABLED,
         TENANT_SUSPENDED); RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, SLOT_QUEUE_FULL);
         ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED (RESOURCE_VERSION_MISMATCH).

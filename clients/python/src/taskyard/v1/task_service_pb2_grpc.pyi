@@ -66,7 +66,8 @@ class TaskServiceStub:
     def __new__(cls, channel: _aio.Channel) -> TaskServiceAsyncStub: ...
     CreateTask: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.CreateTaskRequest, _task_service_pb2.CreateTaskResponse]
     """Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-    Errors: NOT_FOUND (NOT_FOUND: tenant, or an entity that must exist; TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
+    Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+    TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
     id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
     TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
     RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
@@ -130,8 +131,10 @@ class TaskServiceStub:
     (RESOURCE_VERSION_MISMATCH).
     """
     RetryTask: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.RetryTaskRequest, _task_service_pb2.RetryTaskResponse]
-    """Terminal and not SUCCEEDED -> PENDING, with fresh retry budgets.  Safe to repeat with a
-    request_id or a resource_version.
+    """Terminal and not SUCCEEDED -> PENDING, with fresh retry budgets.  The tasks of spec.after are
+    judged anew: the task waits for those that have not ended, and one that ended otherwise than
+    its condition requires refuses the retry.  Safe to repeat with a request_id or a
+    resource_version.
     Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT, TASK_TYPE_DISABLED,
     TENANT_SUSPENDED); RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, SLOT_QUEUE_FULL);
     ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED (RESOURCE_VERSION_MISMATCH).
@@ -235,7 +238,8 @@ class TaskServiceAsyncStub(TaskServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateTask: _aio.UnaryUnaryMultiCallable[_task_service_pb2.CreateTaskRequest, _task_service_pb2.CreateTaskResponse]  # type: ignore[assignment]
     """Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-    Errors: NOT_FOUND (NOT_FOUND: tenant, or an entity that must exist; TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
+    Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+    TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
     id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
     TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
     RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
@@ -299,8 +303,10 @@ class TaskServiceAsyncStub(TaskServiceStub):
     (RESOURCE_VERSION_MISMATCH).
     """
     RetryTask: _aio.UnaryUnaryMultiCallable[_task_service_pb2.RetryTaskRequest, _task_service_pb2.RetryTaskResponse]  # type: ignore[assignment]
-    """Terminal and not SUCCEEDED -> PENDING, with fresh retry budgets.  Safe to repeat with a
-    request_id or a resource_version.
+    """Terminal and not SUCCEEDED -> PENDING, with fresh retry budgets.  The tasks of spec.after are
+    judged anew: the task waits for those that have not ended, and one that ended otherwise than
+    its condition requires refuses the retry.  Safe to repeat with a request_id or a
+    resource_version.
     Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT, TASK_TYPE_DISABLED,
     TENANT_SUSPENDED); RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, SLOT_QUEUE_FULL);
     ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED (RESOURCE_VERSION_MISMATCH).
@@ -406,7 +412,8 @@ class TaskServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_task_service_pb2.CreateTaskResponse, _abc.Awaitable[_task_service_pb2.CreateTaskResponse]]:
         """Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-        Errors: NOT_FOUND (NOT_FOUND: tenant, or an entity that must exist; TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
+        Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+        TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
         id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
         TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
         RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
@@ -525,8 +532,10 @@ class TaskServiceServicer:
         request: _task_service_pb2.RetryTaskRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_task_service_pb2.RetryTaskResponse, _abc.Awaitable[_task_service_pb2.RetryTaskResponse]]:
-        """Terminal and not SUCCEEDED -> PENDING, with fresh retry budgets.  Safe to repeat with a
-        request_id or a resource_version.
+        """Terminal and not SUCCEEDED -> PENDING, with fresh retry budgets.  The tasks of spec.after are
+        judged anew: the task waits for those that have not ended, and one that ended otherwise than
+        its condition requires refuses the retry.  Safe to repeat with a request_id or a
+        resource_version.
         Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT, TASK_TYPE_DISABLED,
         TENANT_SUSPENDED); RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, SLOT_QUEUE_FULL);
         ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED (RESOURCE_VERSION_MISMATCH).

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file taskyard/v1/api_key.proto.
  */
 export const file_taskyard_v1_api_key: GenFile = /*@__PURE__*/
-  fileDesc("Chl0YXNreWFyZC92MS9hcGlfa2V5LnByb3RvEgt0YXNreWFyZC52MSLLAgoGQXBpS2V5EgwKBG5hbWUYASABKAkSKAoEa2luZBgCIAEoDjIaLnRhc2t5YXJkLnYxLlByaW5jaXBhbEtpbmQSDgoGdGVuYW50GAMgASgJEhEKCXJlYWRfb25seRgEIAEoCBIuCgxydW5uZXJfc2NvcGUYBSABKAsyGC50YXNreWFyZC52MS5SdW5uZXJTY29wZRITCgtkZXNjcmlwdGlvbhgGIAEoCRIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3Jldm9rZV90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZwYXJlbnQYCiABKAkilgEKC1J1bm5lclNjb3BlEhEKCXJ1bm5lcl9pZBgBIAEoCRIPCgd0ZW5hbnRzGAIgAygJEjQKBmxhYmVscxgDIAMoCzIkLnRhc2t5YXJkLnYxLlJ1bm5lclNjb3BlLkxhYmVsc0VudHJ5Gi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEqnQEKDVByaW5jaXBhbEtpbmQSHgoaUFJJTkNJUEFMX0tJTkRfVU5TUEVDSUZJRUQQABIZChVQUklOQ0lQQUxfS0lORF9URU5BTlQQARIYChRQUklOQ0lQQUxfS0lORF9BRE1JThACEhwKGFBSSU5DSVBBTF9LSU5EX1NDSEVEVUxFUhADEhkKFVBSSU5DSVBBTF9LSU5EX1JVTk5FUhAEQjsKD2Rldi50YXNreWFyZC52MVABWiZ0YXNreWFyZC5kZXYvZ28vdGFza3lhcmQvdjE7dGFza3lhcmR2MWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("Chl0YXNreWFyZC92MS9hcGlfa2V5LnByb3RvEgt0YXNreWFyZC52MSLLAgoGQXBpS2V5EgwKBG5hbWUYASABKAkSKAoEa2luZBgCIAEoDjIaLnRhc2t5YXJkLnYxLlByaW5jaXBhbEtpbmQSDgoGdGVuYW50GAMgASgJEhEKCXJlYWRfb25seRgEIAEoCBIuCgxydW5uZXJfc2NvcGUYBSABKAsyGC50YXNreWFyZC52MS5SdW5uZXJTY29wZRITCgtkZXNjcmlwdGlvbhgGIAEoCRIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3Jldm9rZV90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZwYXJlbnQYCiABKAki0AEKC1J1bm5lclNjb3BlEhEKCXJ1bm5lcl9pZBgBIAEoCRIPCgd0ZW5hbnRzGAIgAygJEjQKBmxhYmVscxgDIAMoCzIkLnRhc2t5YXJkLnYxLlJ1bm5lclNjb3BlLkxhYmVsc0VudHJ5EhkKEXJ1bm5lcl9pZF9wYXR0ZXJuGDIgASgJEh0KFWJhY2tlbmRfdHlwZV9yZXF1aXJlZBgzIAEoCBotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBKp0BCg1QcmluY2lwYWxLaW5kEh4KGlBSSU5DSVBBTF9LSU5EX1VOU1BFQ0lGSUVEEAASGQoVUFJJTkNJUEFMX0tJTkRfVEVOQU5UEAESGAoUUFJJTkNJUEFMX0tJTkRfQURNSU4QAhIcChhQUklOQ0lQQUxfS0lORF9TQ0hFRFVMRVIQAxIZChVQUklOQ0lQQUxfS0lORF9SVU5ORVIQBEI7Cg9kZXYudGFza3lhcmQudjFQAVomdGFza3lhcmQuZGV2L2dvL3Rhc2t5YXJkL3YxO3Rhc2t5YXJkdjFiBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
  * A credential.  The secret is shown once, when the key is made, and stored hashed.
@@ -126,6 +126,20 @@ export type RunnerScope = Message<"taskyard.v1.RunnerScope"> & {
    * @generated from field: map<string, string> labels = 3;
    */
   labels: { [key: string]: string };
+
+  /**
+   * Pattern (RE2) that its runner id must match when it registers; empty = any.
+   *
+   * @generated from field: string runner_id_pattern = 50;
+   */
+  runnerIdPattern: string;
+
+  /**
+   * It must name its backend_type when it registers.
+   *
+   * @generated from field: bool backend_type_required = 51;
+   */
+  backendTypeRequired: boolean;
 };
 
 /**

@@ -36,7 +36,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file taskyard/v1/lease.proto.
  */
 export const file_taskyard_v1_lease: GenFile = /*@__PURE__*/
-  fileDesc("Chd0YXNreWFyZC92MS9sZWFzZS5wcm90bxILdGFza3lhcmQudjEiPgoITGVhc2VSZWYSDAoEdGFzaxgBIAEoCRISCgpnZW5lcmF0aW9uGAIgASgDEhAKCGxlYXNlX2lkGAMgASgQIp8BCgxMZWFzZVZlcmRpY3QSJAoFbGVhc2UYASABKAsyFS50YXNreWFyZC52MS5MZWFzZVJlZhIoCgZhY3Rpb24YAiABKA4yGC50YXNreWFyZC52MS5MZWFzZUFjdGlvbhIOCgZyZWFzb24YAyABKAkSLwoMZ3JhY2VfcGVyaW9kGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIqoDCgpBc3NpZ25tZW50EiQKBWxlYXNlGAEgASgLMhUudGFza3lhcmQudjEuTGVhc2VSZWYSLAoJbGVhc2VfdHRsGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhQKDGhlYXJ0YmVhdF9pZBgDIAEoAxIPCgdhdHRlbXB0GAQgASgFEiMKBHNwZWMYBSABKAsyFS50YXNreWFyZC52MS5UYXNrU3BlYxIkCgZjb25maWcYBiABKAsyFC50YXNreWFyZC52MS5QYXlsb2FkEjAKDXRvdGFsX3RpbWVvdXQYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoKY2hlY2twb2ludBgIIAEoCzIXLnRhc2t5YXJkLnYxLkNoZWNrcG9pbnQSMwoGbGFiZWxzGAkgAygLMiMudGFza3lhcmQudjEuQXNzaWdubWVudC5MYWJlbHNFbnRyeRITCgt0cmFjZXBhcmVudBgKIAEoCRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIoYECglSdW5SZXBvcnQSJAoFbGVhc2UYASABKAsyFS50YXNreWFyZC52MS5MZWFzZVJlZhILCgNzZXEYAiABKAMSKAoEdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKAoHZGV0YWlscxgEIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSGQoMbG9nX3NlcXVlbmNlGAUgASgDSAGIAQESKgoHc3RhcnRlZBgKIAEoCzIXLnRhc2t5YXJkLnYxLlJ1blN0YXJ0ZWRIABIpCghwcm9ncmVzcxgLIAEoCzIVLnRhc2t5YXJkLnYxLlByb2dyZXNzSAASLgoJc3VjY2VlZGVkGAwgASgLMhkudGFza3lhcmQudjEuUnVuU3VjY2VlZGVkSAASKAoGZmFpbGVkGA0gASgLMhYudGFza3lhcmQudjEuUnVuRmFpbGVkSAASLQoJdGltZWRfb3V0GA4gASgLMhgudGFza3lhcmQudjEuUnVuVGltZWRPdXRIABIuCgljYW5jZWxsZWQYDyABKAsyGS50YXNreWFyZC52MS5SdW5DYW5jZWxsZWRIABIsCghyZWxlYXNlZBgQIAEoCzIYLnRhc2t5YXJkLnYxLlJ1blJlbGVhc2VkSABCCAoGcmVwb3J0Qg8KDV9sb2dfc2VxdWVuY2UiOQoKUnVuU3RhcnRlZBIbChNjaGVja3BvaW50X3NlcXVlbmNlGAEgASgDEg4KBmhhbmRsZRgCIAEoCSJdCgxSdW5TdWNjZWVkZWQSJwoGcmVzdWx0GAEgASgLMhcudGFza3lhcmQudjEuVGFza1Jlc3VsdBIWCglleGl0X2NvZGUYAiABKAVIAIgBAUIMCgpfZXhpdF9jb2RlIogBCglSdW5GYWlsZWQSJQoFZXJyb3IYASABKAsyFi50YXNreWFyZC52MS5UYXNrRXJyb3ISFgoJZXhpdF9jb2RlGAIgASgFSACIAQESLgoLcmV0cnlfYWZ0ZXIYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDAoKX2V4aXRfY29kZSJBCgtSdW5UaW1lZE91dBIMCgRjb2RlGAEgASgJEhYKCWV4aXRfY29kZRgCIAEoBUgAiAEBQgwKCl9leGl0X2NvZGUiNAoMUnVuQ2FuY2VsbGVkEhYKCWV4aXRfY29kZRgBIAEoBUgAiAEBQgwKCl9leGl0X2NvZGUiSgoLUnVuUmVsZWFzZWQSKgoGcmVhc29uGAEgASgOMhoudGFza3lhcmQudjEuUmVsZWFzZVJlYXNvbhIPCgdtZXNzYWdlGAIgASgJImsKDFJlcG9ydFJlc3VsdBIlCgVwaGFzZRgBIAEoDjIWLnRhc2t5YXJkLnYxLlRhc2tQaGFzZRIRCglkdXBsaWNhdGUYAiABKAgSIQoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1cyJvCghMb2dCYXRjaBIkCgVsZWFzZRgBIAEoCzIVLnRhc2t5YXJkLnYxLkxlYXNlUmVmEiYKB2VudHJpZXMYAiADKAsyFS50YXNreWFyZC52MS5Mb2dFbnRyeRIVCg1kcm9wcGVkX2NvdW50GAMgASgDIjkKCUNoaWxkVGFzaxIfCgR0YXNrGAEgASgLMhEudGFza3lhcmQudjEuVGFzaxILCgNrZXkYAiABKAkqdAoLTGVhc2VBY3Rpb24SHAoYTEVBU0VfQUNUSU9OX1VOU1BFQ0lGSUVEEAASFwoTTEVBU0VfQUNUSU9OX0NBTkNFTBABEhYKEkxFQVNFX0FDVElPTl9QQVVTRRACEhYKEkxFQVNFX0FDVElPTl9BQk9SVBADKr8BCg1SZWxlYXNlUmVhc29uEh4KGlJFTEVBU0VfUkVBU09OX1VOU1BFQ0lGSUVEEAASGQoVUkVMRUFTRV9SRUFTT05fUEFVU0VEEAESGgoWUkVMRUFTRV9SRUFTT05fRFJBSU5FRBACEh4KGlJFTEVBU0VfUkVBU09OX05PX0NBUEFDSVRZEAMSHgoaUkVMRUFTRV9SRUFTT05fVU5TVVBQT1JURUQQBBIXChNSRUxFQVNFX1JFQVNPTl9MT1NUEAVCOwoPZGV2LnRhc2t5YXJkLnYxUAFaJnRhc2t5YXJkLmRldi9nby90YXNreWFyZC92MTt0YXNreWFyZHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_google_rpc_status, file_taskyard_v1_checkpoint, file_taskyard_v1_common, file_taskyard_v1_log, file_taskyard_v1_task]);
+  fileDesc("Chd0YXNreWFyZC92MS9sZWFzZS5wcm90bxILdGFza3lhcmQudjEiPgoITGVhc2VSZWYSDAoEdGFzaxgBIAEoCRISCgpnZW5lcmF0aW9uGAIgASgDEhAKCGxlYXNlX2lkGAMgASgQIp8BCgxMZWFzZVZlcmRpY3QSJAoFbGVhc2UYASABKAsyFS50YXNreWFyZC52MS5MZWFzZVJlZhIoCgZhY3Rpb24YAiABKA4yGC50YXNreWFyZC52MS5MZWFzZUFjdGlvbhIOCgZyZWFzb24YAyABKAkSLwoMZ3JhY2VfcGVyaW9kGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uItIDCgpBc3NpZ25tZW50EiQKBWxlYXNlGAEgASgLMhUudGFza3lhcmQudjEuTGVhc2VSZWYSLAoJbGVhc2VfdHRsGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhQKDGhlYXJ0YmVhdF9pZBgDIAEoAxIPCgdhdHRlbXB0GAQgASgFEiMKBHNwZWMYBSABKAsyFS50YXNreWFyZC52MS5UYXNrU3BlYxIkCgZjb25maWcYBiABKAsyFC50YXNreWFyZC52MS5QYXlsb2FkEjAKDXRvdGFsX3RpbWVvdXQYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoKY2hlY2twb2ludBgIIAEoCzIXLnRhc2t5YXJkLnYxLkNoZWNrcG9pbnQSMwoGbGFiZWxzGAkgAygLMiMudGFza3lhcmQudjEuQXNzaWdubWVudC5MYWJlbHNFbnRyeRITCgt0cmFjZXBhcmVudBgKIAEoCRImCgZpbnB1dHMYCyADKAsyFi50YXNreWFyZC52MS5UYXNrSW5wdXQaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKJAQoJVGFza0lucHV0Eg0KBWFsaWFzGAEgASgJEgwKBHRhc2sYAiABKAkSJQoFcGhhc2UYAyABKA4yFi50YXNreWFyZC52MS5UYXNrUGhhc2USJwoGcmVzdWx0GAQgASgLMhcudGFza3lhcmQudjEuVGFza1Jlc3VsdBIPCgdvbWl0dGVkGAUgASgIIoYECglSdW5SZXBvcnQSJAoFbGVhc2UYASABKAsyFS50YXNreWFyZC52MS5MZWFzZVJlZhILCgNzZXEYAiABKAMSKAoEdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKAoHZGV0YWlscxgEIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSGQoMbG9nX3NlcXVlbmNlGAUgASgDSAGIAQESKgoHc3RhcnRlZBgKIAEoCzIXLnRhc2t5YXJkLnYxLlJ1blN0YXJ0ZWRIABIpCghwcm9ncmVzcxgLIAEoCzIVLnRhc2t5YXJkLnYxLlByb2dyZXNzSAASLgoJc3VjY2VlZGVkGAwgASgLMhkudGFza3lhcmQudjEuUnVuU3VjY2VlZGVkSAASKAoGZmFpbGVkGA0gASgLMhYudGFza3lhcmQudjEuUnVuRmFpbGVkSAASLQoJdGltZWRfb3V0GA4gASgLMhgudGFza3lhcmQudjEuUnVuVGltZWRPdXRIABIuCgljYW5jZWxsZWQYDyABKAsyGS50YXNreWFyZC52MS5SdW5DYW5jZWxsZWRIABIsCghyZWxlYXNlZBgQIAEoCzIYLnRhc2t5YXJkLnYxLlJ1blJlbGVhc2VkSABCCAoGcmVwb3J0Qg8KDV9sb2dfc2VxdWVuY2UiOQoKUnVuU3RhcnRlZBIbChNjaGVja3BvaW50X3NlcXVlbmNlGAEgASgDEg4KBmhhbmRsZRgCIAEoCSJdCgxSdW5TdWNjZWVkZWQSJwoGcmVzdWx0GAEgASgLMhcudGFza3lhcmQudjEuVGFza1Jlc3VsdBIWCglleGl0X2NvZGUYAiABKAVIAIgBAUIMCgpfZXhpdF9jb2RlIogBCglSdW5GYWlsZWQSJQoFZXJyb3IYASABKAsyFi50YXNreWFyZC52MS5UYXNrRXJyb3ISFgoJZXhpdF9jb2RlGAIgASgFSACIAQESLgoLcmV0cnlfYWZ0ZXIYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDAoKX2V4aXRfY29kZSJBCgtSdW5UaW1lZE91dBIMCgRjb2RlGAEgASgJEhYKCWV4aXRfY29kZRgCIAEoBUgAiAEBQgwKCl9leGl0X2NvZGUiNAoMUnVuQ2FuY2VsbGVkEhYKCWV4aXRfY29kZRgBIAEoBUgAiAEBQgwKCl9leGl0X2NvZGUiSgoLUnVuUmVsZWFzZWQSKgoGcmVhc29uGAEgASgOMhoudGFza3lhcmQudjEuUmVsZWFzZVJlYXNvbhIPCgdtZXNzYWdlGAIgASgJImsKDFJlcG9ydFJlc3VsdBIlCgVwaGFzZRgBIAEoDjIWLnRhc2t5YXJkLnYxLlRhc2tQaGFzZRIRCglkdXBsaWNhdGUYAiABKAgSIQoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1cyJvCghMb2dCYXRjaBIkCgVsZWFzZRgBIAEoCzIVLnRhc2t5YXJkLnYxLkxlYXNlUmVmEiYKB2VudHJpZXMYAiADKAsyFS50YXNreWFyZC52MS5Mb2dFbnRyeRIVCg1kcm9wcGVkX2NvdW50GAMgASgDIjkKCUNoaWxkVGFzaxIfCgR0YXNrGAEgASgLMhEudGFza3lhcmQudjEuVGFzaxILCgNrZXkYAiABKAkqdAoLTGVhc2VBY3Rpb24SHAoYTEVBU0VfQUNUSU9OX1VOU1BFQ0lGSUVEEAASFwoTTEVBU0VfQUNUSU9OX0NBTkNFTBABEhYKEkxFQVNFX0FDVElPTl9QQVVTRRACEhYKEkxFQVNFX0FDVElPTl9BQk9SVBADKr8BCg1SZWxlYXNlUmVhc29uEh4KGlJFTEVBU0VfUkVBU09OX1VOU1BFQ0lGSUVEEAASGQoVUkVMRUFTRV9SRUFTT05fUEFVU0VEEAESGgoWUkVMRUFTRV9SRUFTT05fRFJBSU5FRBACEh4KGlJFTEVBU0VfUkVBU09OX05PX0NBUEFDSVRZEAMSHgoaUkVMRUFTRV9SRUFTT05fVU5TVVBQT1JURUQQBBIXChNSRUxFQVNFX1JFQVNPTl9MT1NUEAVCOwoPZGV2LnRhc2t5YXJkLnYxUAFaJnRhc2t5YXJkLmRldi9nby90YXNreWFyZC92MTt0YXNreWFyZHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_google_rpc_status, file_taskyard_v1_checkpoint, file_taskyard_v1_common, file_taskyard_v1_log, file_taskyard_v1_task]);
 
 /**
  * Names a lease and proves that it is held.
@@ -194,6 +194,14 @@ export type Assignment = Message<"taskyard.v1.Assignment"> & {
    * @generated from field: string traceparent = 10;
    */
   traceparent: string;
+
+  /**
+   * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+   * together at most 1 MiB.
+   *
+   * @generated from field: repeated taskyard.v1.TaskInput inputs = 11;
+   */
+  inputs: TaskInput[];
 };
 
 /**
@@ -202,6 +210,55 @@ export type Assignment = Message<"taskyard.v1.Assignment"> & {
  */
 export const AssignmentSchema: GenMessage<Assignment> = /*@__PURE__*/
   messageDesc(file_taskyard_v1_lease, 2);
+
+/**
+ * The result of a prerequisite.
+ *
+ * @generated from message taskyard.v1.TaskInput
+ */
+export type TaskInput = Message<"taskyard.v1.TaskInput"> & {
+  /**
+   * Dependency.alias.
+   *
+   * @generated from field: string alias = 1;
+   */
+  alias: string;
+
+  /**
+   * tenants/{tenant}/tasks/{task}
+   *
+   * @generated from field: string task = 2;
+   */
+  task: string;
+
+  /**
+   * How it ended.
+   *
+   * @generated from field: taskyard.v1.TaskPhase phase = 3;
+   */
+  phase: TaskPhase;
+
+  /**
+   * Its status.result; unset if it has none, or if it is omitted.
+   *
+   * @generated from field: taskyard.v1.TaskResult result = 4;
+   */
+  result?: TaskResult | undefined;
+
+  /**
+   * The result would exceed the bound of Assignment.inputs; GetTask returns it.
+   *
+   * @generated from field: bool omitted = 5;
+   */
+  omitted: boolean;
+};
+
+/**
+ * Describes the message taskyard.v1.TaskInput.
+ * Use `create(TaskInputSchema)` to create a new message.
+ */
+export const TaskInputSchema: GenMessage<TaskInput> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_lease, 3);
 
 /**
  * A report of the lease holder about a run.
@@ -315,7 +372,7 @@ export type RunReport = Message<"taskyard.v1.RunReport"> & {
  * Use `create(RunReportSchema)` to create a new message.
  */
 export const RunReportSchema: GenMessage<RunReport> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease, 3);
+  messageDesc(file_taskyard_v1_lease, 4);
 
 /**
  * The workload was started.
@@ -343,7 +400,7 @@ export type RunStarted = Message<"taskyard.v1.RunStarted"> & {
  * Use `create(RunStartedSchema)` to create a new message.
  */
 export const RunStartedSchema: GenMessage<RunStarted> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease, 4);
+  messageDesc(file_taskyard_v1_lease, 5);
 
 /**
  * The workload ended well.
@@ -371,7 +428,7 @@ export type RunSucceeded = Message<"taskyard.v1.RunSucceeded"> & {
  * Use `create(RunSucceededSchema)` to create a new message.
  */
 export const RunSucceededSchema: GenMessage<RunSucceeded> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease, 5);
+  messageDesc(file_taskyard_v1_lease, 6);
 
 /**
  * The workload ended with an error.
@@ -406,7 +463,7 @@ export type RunFailed = Message<"taskyard.v1.RunFailed"> & {
  * Use `create(RunFailedSchema)` to create a new message.
  */
 export const RunFailedSchema: GenMessage<RunFailed> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease, 6);
+  messageDesc(file_taskyard_v1_lease, 7);
 
 /**
  * The holder enforced a timeout.
@@ -434,7 +491,7 @@ export type RunTimedOut = Message<"taskyard.v1.RunTimedOut"> & {
  * Use `create(RunTimedOutSchema)` to create a new message.
  */
 export const RunTimedOutSchema: GenMessage<RunTimedOut> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease, 7);
+  messageDesc(file_taskyard_v1_lease, 8);
 
 /**
  * Stopped because of a cancel.
@@ -455,7 +512,7 @@ export type RunCancelled = Message<"taskyard.v1.RunCancelled"> & {
  * Use `create(RunCancelledSchema)` to create a new message.
  */
 export const RunCancelledSchema: GenMessage<RunCancelled> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease, 8);
+  messageDesc(file_taskyard_v1_lease, 9);
 
 /**
  * Given back without an outcome.
@@ -483,7 +540,7 @@ export type RunReleased = Message<"taskyard.v1.RunReleased"> & {
  * Use `create(RunReleasedSchema)` to create a new message.
  */
 export const RunReleasedSchema: GenMessage<RunReleased> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease, 9);
+  messageDesc(file_taskyard_v1_lease, 10);
 
 /**
  * What became of one report.
@@ -518,7 +575,7 @@ export type ReportResult = Message<"taskyard.v1.ReportResult"> & {
  * Use `create(ReportResultSchema)` to create a new message.
  */
 export const ReportResultSchema: GenMessage<ReportResult> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease, 10);
+  messageDesc(file_taskyard_v1_lease, 11);
 
 /**
  * Consecutive log entries of one run.
@@ -553,7 +610,7 @@ export type LogBatch = Message<"taskyard.v1.LogBatch"> & {
  * Use `create(LogBatchSchema)` to create a new message.
  */
 export const LogBatchSchema: GenMessage<LogBatch> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease, 11);
+  messageDesc(file_taskyard_v1_lease, 12);
 
 /**
  * A task that a running task creates.
@@ -583,7 +640,7 @@ export type ChildTask = Message<"taskyard.v1.ChildTask"> & {
  * Use `create(ChildTaskSchema)` to create a new message.
  */
 export const ChildTaskSchema: GenMessage<ChildTask> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease, 12);
+  messageDesc(file_taskyard_v1_lease, 13);
 
 /**
  * Actions a lease holder must carry out.

@@ -26,10 +26,13 @@
 //   SCHEDULED, RUNNING      PAUSED          R,T    PauseTask: the holder gives the lease back, or
 //                                                  it is forced at the deadline
 //   PAUSED                  PENDING         U      ResumeTask
-//   PENDING, PAUSED         CANCELLED       U      CancelTask or admission REPLACE, at once
+//   PENDING, PAUSED         CANCELLED       U      CancelTask or admission REPLACE or
+//                                                  QUEUE_LATEST, at once
+//   PENDING, PAUSED         CANCELLED       T      a condition of spec.after can no longer hold
 //   with a lease            CANCELLED       R,T    CancelTask: the holder confirms, or it is forced
 //                                                  at the deadline; a success that comes first stays
 //   terminal, not SUCCEEDED PENDING         U      RetryTask (explicit, audited, budgets reset)
+//   with a lease            PENDING         U      BatchResetTasks: taken from a holder that hangs
 //   external: PENDING -> RUNNING -> SUCCEEDED | FAILED   O  ReportTaskStatus (no lease)
 //
 // Nothing else is a transition; anything else is FAILED_PRECONDITION/PHASE_CONFLICT.
@@ -50,7 +53,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file taskyard/v1/task.proto.
  */
 export const file_taskyard_v1_task: GenFile = /*@__PURE__*/
-  fileDesc("ChZ0YXNreWFyZC92MS90YXNrLnByb3RvEgt0YXNreWFyZC52MSKPAQoEVGFzaxIMCgRuYW1lGAEgASgJEisKCG1ldGFkYXRhGAIgASgLMhkudGFza3lhcmQudjEuVGFza01ldGFkYXRhEiMKBHNwZWMYAyABKAsyFS50YXNreWFyZC52MS5UYXNrU3BlYxInCgZzdGF0dXMYBCABKAsyFy50YXNreWFyZC52MS5UYXNrU3RhdHVzIrcDCgxUYXNrTWV0YWRhdGESCgoCaWQYASABKAkSCwoDdWlkGAIgASgJEhgKEHJlc291cmNlX3ZlcnNpb24YAyABKAMSLwoLY3JlYXRlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNQoGbGFiZWxzGAcgAygLMiUudGFza3lhcmQudjEuVGFza01ldGFkYXRhLkxhYmVsc0VudHJ5EiwKC2Fubm90YXRpb25zGAggASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIjCgdjcmVhdG9yGAkgASgLMhIudGFza3lhcmQudjEuQWN0b3ISEwoLcGFyZW50X3Rhc2sYCiABKAkSEwoLdHJhY2VwYXJlbnQYCyABKAkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKZCAoIVGFza1NwZWMSEQoJdGFza190eXBlGAEgASgJEiUKB3BheWxvYWQYAiABKAsyFC50YXNreWFyZC52MS5QYXlsb2FkEikKCWV4ZWN1dGlvbhgDIAEoCzIWLnRhc2t5YXJkLnYxLkV4ZWN1dGlvbhIMCgRzbG90GAQgASgJEiYKBmVudGl0eRgFIAEoCzIWLnRhc2t5YXJkLnYxLkVudGl0eVJlZhIvCglhZG1pc3Npb24YBiABKA4yHC50YXNreWFyZC52MS5BZG1pc3Npb25Qb2xpY3kSFQoIcHJpb3JpdHkYByABKAVIAIgBARIpCglwbGFjZW1lbnQYCCABKAsyFi50YXNreWFyZC52MS5QbGFjZW1lbnQSKQoJcmVzb3VyY2VzGAkgASgLMhYudGFza3lhcmQudjEuUmVzb3VyY2VzEicKBXJldHJ5GAogASgLMhgudGFza3lhcmQudjEuUmV0cnlQb2xpY3kSMgoPYXR0ZW1wdF90aW1lb3V0GAsgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKDXRvdGFsX3RpbWVvdXQYDCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLgoKbm90X2JlZm9yZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNgoTY2hlY2twb2ludF9pbnRlcnZhbBgOIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIWCgltYXhfc3RlcHMYDyABKAVIAYgBARInCghjYWxsYmFjaxgQIAEoCzIVLnRhc2t5YXJkLnYxLkNhbGxiYWNrEiAKA2VudhgRIAMoCzITLnRhc2t5YXJkLnYxLkVudlZhchIsCglyZXRlbnRpb24YEiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMAoNcXVldWVfdGltZW91dBgTIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIyCg9zaWxlbmNlX3RpbWVvdXQYFCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SNAoRc3RvcF9ncmFjZV9wZXJpb2QYFSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoHb3ZlcmxhcBgWIAEoDjIaLnRhc2t5YXJkLnYxLk92ZXJsYXBQb2xpY3kSMQoOb3JwaGFuX3RpbWVvdXQYFyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SNQoOb25fcnVubmVyX2xvc3QYGCABKA4yHS50YXNreWFyZC52MS5SdW5uZXJMb3N0UG9saWN5QgsKCV9wcmlvcml0eUIMCgpfbWF4X3N0ZXBzIiUKCUVudGl0eVJlZhIMCgR0eXBlGAEgASgJEgoKAmlkGAIgASgJIr8CCglFeGVjdXRpb24SMAoHY29tbWFuZBgBIAEoCzIdLnRhc2t5YXJkLnYxLkNvbW1hbmRFeGVjdXRpb25IABIuCgZzY3JpcHQYAiABKAsyHC50YXNreWFyZC52MS5TY3JpcHRFeGVjdXRpb25IABI0Cgljb250YWluZXIYAyABKAsyHy50YXNreWFyZC52MS5Db250YWluZXJFeGVjdXRpb25IABIqCgR3YXNtGAQgASgLMhoudGFza3lhcmQudjEuV2FzbUV4ZWN1dGlvbkgAEjIKCGZ1bmN0aW9uGAUgASgLMh4udGFza3lhcmQudjEuRnVuY3Rpb25FeGVjdXRpb25IABIyCghleHRlcm5hbBgGIAEoCzIeLnRhc2t5YXJkLnYxLkV4dGVybmFsRXhlY3V0aW9uSABCBgoEa2luZCJMChBDb21tYW5kRXhlY3V0aW9uEg8KB3Byb2dyYW0YASABKAkSDAoEYXJncxgCIAMoCRIZChF3b3JraW5nX2RpcmVjdG9yeRgDIAEoCSKkAQoPU2NyaXB0RXhlY3V0aW9uEi0KC2ludGVycHJldGVyGAEgASgOMhgudGFza3lhcmQudjEuSW50ZXJwcmV0ZXISDAoEYm9keRgCIAEoDBIWCg5jdXN0b21fcHJvZ3JhbRgDIAEoCRITCgtjdXN0b21fZmxhZxgEIAEoCRIMCgRhcmdzGAUgAygJEhkKEXdvcmtpbmdfZGlyZWN0b3J5GAYgASgJIm4KEkNvbnRhaW5lckV4ZWN1dGlvbhINCgVpbWFnZRgBIAEoCRIPCgdjb21tYW5kGAIgAygJEgwKBGFyZ3MYAyADKAkSGQoRd29ya2luZ19kaXJlY3RvcnkYBCABKAkSDwoHbmV0d29yaxgFIAEoCCJZCg1XYXNtRXhlY3V0aW9uEhAKBmlubGluZRgBIAEoDEgAEg4KBHBhdGgYAiABKAlIABIOCgZzaGEyNTYYAyABKAwSDAoEYXJncxgEIAMoCUIICgZtb2R1bGUiJQoRRnVuY3Rpb25FeGVjdXRpb24SEAoIZnVuY3Rpb24YASABKAkiRgoRRXh0ZXJuYWxFeGVjdXRpb24SMQoOcmVwb3J0X3RpbWVvdXQYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24inAEKCVBsYWNlbWVudBIvCghyZXF1aXJlZBgBIAEoCzIdLnRhc2t5YXJkLnYxLlJ1bm5lckNvbnN0cmFpbnQSMAoJcHJlZmVycmVkGAIgAygLMh0udGFza3lhcmQudjEuUHJlZmVycmVkUnVubmVycxIsCgVhdm9pZBgDIAEoCzIdLnRhc2t5YXJkLnYxLlJ1bm5lckNvbnN0cmFpbnQiaQoQUnVubmVyQ29uc3RyYWludBISCgpydW5uZXJfaWRzGAEgAygJEi0KCHNlbGVjdG9yGAIgASgLMhsudGFza3lhcmQudjEuUnVubmVyU2VsZWN0b3ISEgoKdGFza190eXBlcxgDIAMoCSJSChBQcmVmZXJyZWRSdW5uZXJzEg4KBndlaWdodBgBIAEoBRIuCgdydW5uZXJzGAIgASgLMh0udGFza3lhcmQudjEuUnVubmVyQ29uc3RyYWludCJ8CghDYWxsYmFjaxILCgN1cmwYASABKAkSMwoHaGVhZGVycxgCIAMoCzIiLnRhc2t5YXJkLnYxLkNhbGxiYWNrLkhlYWRlcnNFbnRyeRouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLGBgoKVGFza1N0YXR1cxIlCgVwaGFzZRgBIAEoDjIWLnRhc2t5YXJkLnYxLlRhc2tQaGFzZRIyCg5wZW5kaW5nX3JlYXNvbhgCIAEoDjIaLnRhc2t5YXJkLnYxLlBlbmRpbmdSZWFzb24SNgoQcmVxdWVzdGVkX2FjdGlvbhgDIAEoCzIcLnRhc2t5YXJkLnYxLlJlcXVlc3RlZEFjdGlvbhIPCgdhdHRlbXB0GAQgASgFEhMKC3JldHJ5X2NvdW50GAUgASgFEhkKEXJ1bm5lcl9sb3NzX2NvdW50GAYgASgFEhIKCmdlbmVyYXRpb24YByABKAMSDgoGcnVubmVyGAggASgJEjUKEWxlYXNlX2V4cGlyZV90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFuZXh0X2F0dGVtcHRfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJwoIcHJvZ3Jlc3MYCyABKAsyFS50YXNreWFyZC52MS5Qcm9ncmVzcxInCgZyZXN1bHQYDCABKAsyFy50YXNreWFyZC52MS5UYXNrUmVzdWx0EiUKBWVycm9yGA0gASgLMhYudGFza3lhcmQudjEuVGFza0Vycm9yEhYKCWV4aXRfY29kZRgOIAEoBUgAiAEBEigKB2RldGFpbHMYDyABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Ei4KCnJlYWR5X3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjEKDXNjaGVkdWxlX3RpbWUYESABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnN0YXJ0X3RpbWUYEiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGBMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIbChNjaGVja3BvaW50X3NlcXVlbmNlGBQgASgDEhYKDnRhc2tfdHlwZV9uYW1lGBUgASgJEhMKC2xhc3RfcnVubmVyGBYgASgJQgwKCl9leGl0X2NvZGUizQEKD1JlcXVlc3RlZEFjdGlvbhInCgZhY3Rpb24YASABKA4yFy50YXNreWFyZC52MS5UYXNrQWN0aW9uEjAKDHJlcXVlc3RfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZGVhZGxpbmUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgEIAEoCRIhCgVhY3RvchgFIAEoCzISLnRhc2t5YXJkLnYxLkFjdG9yIlwKClRhc2tSZXN1bHQSJAoGb3V0cHV0GAEgASgLMhQudGFza3lhcmQudjEuUGF5bG9hZBIoCgdtZXRyaWNzGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCK4AwoHVGFza1J1bhIMCgRuYW1lGAEgASgJEhIKCmdlbmVyYXRpb24YAiABKAMSDwoHYXR0ZW1wdBgDIAEoBRIOCgZydW5uZXIYBCABKAkSJAoFc3RhdGUYBSABKA4yFS50YXNreWFyZC52MS5SdW5TdGF0ZRIxCg1zY2hlZHVsZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoJZXhpdF9jb2RlGAkgASgFSACIAQESJQoFZXJyb3IYCiABKAsyFi50YXNreWFyZC52MS5UYXNrRXJyb3ISJwoIcHJvZ3Jlc3MYCyABKAsyFS50YXNreWFyZC52MS5Qcm9ncmVzcxIhChlzdGFydF9jaGVja3BvaW50X3NlcXVlbmNlGAwgASgDEhoKEnRhc2tfdHlwZV9yZXZpc2lvbhgNIAEoA0IMCgpfZXhpdF9jb2RlKmQKDU92ZXJsYXBQb2xpY3kSHgoaT1ZFUkxBUF9QT0xJQ1lfVU5TUEVDSUZJRUQQABIZChVPVkVSTEFQX1BPTElDWV9GT1JCSUQQARIYChRPVkVSTEFQX1BPTElDWV9BTExPVxACKrIBChBSdW5uZXJMb3N0UG9saWN5EiIKHlJVTk5FUl9MT1NUX1BPTElDWV9VTlNQRUNJRklFRBAAEhsKF1JVTk5FUl9MT1NUX1BPTElDWV9XQUlUEAESIwofUlVOTkVSX0xPU1RfUE9MSUNZX1JFRElTVFJJQlVURRACEhsKF1JVTk5FUl9MT1NUX1BPTElDWV9GQUlMEAMSGwoXUlVOTkVSX0xPU1RfUE9MSUNZX0hPTEQQBCqTAQoPQWRtaXNzaW9uUG9saWN5EiAKHEFETUlTU0lPTl9QT0xJQ1lfVU5TUEVDSUZJRUQQABIkCiBBRE1JU1NJT05fUE9MSUNZX0RST1BfSUZfUlVOTklORxABEhwKGEFETUlTU0lPTl9QT0xJQ1lfUkVQTEFDRRACEhoKFkFETUlTU0lPTl9QT0xJQ1lfUVVFVUUQAyqGAQoLSW50ZXJwcmV0ZXISGwoXSU5URVJQUkVURVJfVU5TUEVDSUZJRUQQABIUChBJTlRFUlBSRVRFUl9CQVNIEAESFgoSSU5URVJQUkVURVJfUFlUSE9OEAISFAoQSU5URVJQUkVURVJfTk9ERRADEhYKEklOVEVSUFJFVEVSX0NVU1RPTRAEKqYCCglUYXNrUGhhc2USGgoWVEFTS19QSEFTRV9VTlNQRUNJRklFRBAAEhYKElRBU0tfUEhBU0VfUEVORElORxABEhgKFFRBU0tfUEhBU0VfU0NIRURVTEVEEAISFgoSVEFTS19QSEFTRV9SVU5OSU5HEAMSFQoRVEFTS19QSEFTRV9QQVVTRUQQBBIdChlUQVNLX1BIQVNFX1JFRElTVFJJQlVUSU5HEAUSGAoUVEFTS19QSEFTRV9TVUNDRUVERUQQChIVChFUQVNLX1BIQVNFX0ZBSUxFRBALEhgKFFRBU0tfUEhBU0VfVElNRURfT1VUEAwSGAoUVEFTS19QSEFTRV9DQU5DRUxMRUQQDRIYChRUQVNLX1BIQVNFX0VYSEFVU1RFRBAOKr0BCg1QZW5kaW5nUmVhc29uEh4KGlBFTkRJTkdfUkVBU09OX1VOU1BFQ0lGSUVEEAASGQoVUEVORElOR19SRUFTT05fUVVFVUVEEAESGgoWUEVORElOR19SRUFTT05fREVMQVlFRBACEhoKFlBFTkRJTkdfUkVBU09OX0JBQ0tPRkYQAxIcChhQRU5ESU5HX1JFQVNPTl9TTE9UX0JVU1kQBBIbChdQRU5ESU5HX1JFQVNPTl9FWFRFUk5BTBAFKlgKClRhc2tBY3Rpb24SGwoXVEFTS19BQ1RJT05fVU5TUEVDSUZJRUQQABIWChJUQVNLX0FDVElPTl9DQU5DRUwQARIVChFUQVNLX0FDVElPTl9QQVVTRRACKuIBCghSdW5TdGF0ZRIZChVSVU5fU1RBVEVfVU5TUEVDSUZJRUQQABIXChNSVU5fU1RBVEVfU0NIRURVTEVEEAESFQoRUlVOX1NUQVRFX1JVTk5JTkcQAhIXChNSVU5fU1RBVEVfU1VDQ0VFREVEEAMSFAoQUlVOX1NUQVRFX0ZBSUxFRBAEEhcKE1JVTl9TVEFURV9USU1FRF9PVVQQBRIXChNSVU5fU1RBVEVfQ0FOQ0VMTEVEEAYSEgoOUlVOX1NUQVRFX0xPU1QQBxIWChJSVU5fU1RBVEVfUkVMRUFTRUQQCEI7Cg9kZXYudGFza3lhcmQudjFQAVomdGFza3lhcmQuZGV2L2dvL3Rhc2t5YXJkL3YxO3Rhc2t5YXJkdjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_taskyard_v1_common]);
+  fileDesc("ChZ0YXNreWFyZC92MS90YXNrLnByb3RvEgt0YXNreWFyZC52MSKPAQoEVGFzaxIMCgRuYW1lGAEgASgJEisKCG1ldGFkYXRhGAIgASgLMhkudGFza3lhcmQudjEuVGFza01ldGFkYXRhEiMKBHNwZWMYAyABKAsyFS50YXNreWFyZC52MS5UYXNrU3BlYxInCgZzdGF0dXMYBCABKAsyFy50YXNreWFyZC52MS5UYXNrU3RhdHVzIrcDCgxUYXNrTWV0YWRhdGESCgoCaWQYASABKAkSCwoDdWlkGAIgASgJEhgKEHJlc291cmNlX3ZlcnNpb24YAyABKAMSLwoLY3JlYXRlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNQoGbGFiZWxzGAcgAygLMiUudGFza3lhcmQudjEuVGFza01ldGFkYXRhLkxhYmVsc0VudHJ5EiwKC2Fubm90YXRpb25zGAggASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIjCgdjcmVhdG9yGAkgASgLMhIudGFza3lhcmQudjEuQWN0b3ISEwoLcGFyZW50X3Rhc2sYCiABKAkSEwoLdHJhY2VwYXJlbnQYCyABKAkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKHCQoIVGFza1NwZWMSEQoJdGFza190eXBlGAEgASgJEiUKB3BheWxvYWQYAiABKAsyFC50YXNreWFyZC52MS5QYXlsb2FkEikKCWV4ZWN1dGlvbhgDIAEoCzIWLnRhc2t5YXJkLnYxLkV4ZWN1dGlvbhIMCgRzbG90GAQgASgJEiYKBmVudGl0eRgFIAEoCzIWLnRhc2t5YXJkLnYxLkVudGl0eVJlZhIvCglhZG1pc3Npb24YBiABKA4yHC50YXNreWFyZC52MS5BZG1pc3Npb25Qb2xpY3kSFQoIcHJpb3JpdHkYByABKAVIAIgBARIpCglwbGFjZW1lbnQYCCABKAsyFi50YXNreWFyZC52MS5QbGFjZW1lbnQSKQoJcmVzb3VyY2VzGAkgASgLMhYudGFza3lhcmQudjEuUmVzb3VyY2VzEicKBXJldHJ5GAogASgLMhgudGFza3lhcmQudjEuUmV0cnlQb2xpY3kSMgoPYXR0ZW1wdF90aW1lb3V0GAsgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKDXRvdGFsX3RpbWVvdXQYDCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLgoKbm90X2JlZm9yZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNgoTY2hlY2twb2ludF9pbnRlcnZhbBgOIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIWCgltYXhfc3RlcHMYDyABKAVIAYgBARInCghjYWxsYmFjaxgQIAEoCzIVLnRhc2t5YXJkLnYxLkNhbGxiYWNrEiAKA2VudhgRIAMoCzITLnRhc2t5YXJkLnYxLkVudlZhchIsCglyZXRlbnRpb24YEiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMAoNcXVldWVfdGltZW91dBgTIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIyCg9zaWxlbmNlX3RpbWVvdXQYFCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SNAoRc3RvcF9ncmFjZV9wZXJpb2QYFSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoHb3ZlcmxhcBgWIAEoDjIaLnRhc2t5YXJkLnYxLk92ZXJsYXBQb2xpY3kSMQoOb3JwaGFuX3RpbWVvdXQYFyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SNQoOb25fcnVubmVyX2xvc3QYGCABKA4yHS50YXNreWFyZC52MS5SdW5uZXJMb3N0UG9saWN5EiYKBWFmdGVyGBkgAygLMhcudGFza3lhcmQudjEuRGVwZW5kZW5jeRIQCghzY2hlZHVsZRgeIAEoCRIyCg5zY2hlZHVsZWRfdGltZRgfIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCCwoJX3ByaW9yaXR5QgwKCl9tYXhfc3RlcHMiWQoKRGVwZW5kZW5jeRIMCgR0YXNrGAEgASgJEi4KBHdoZW4YAyABKA4yIC50YXNreWFyZC52MS5EZXBlbmRlbmN5Q29uZGl0aW9uEg0KBWFsaWFzGAQgASgJIiUKCUVudGl0eVJlZhIMCgR0eXBlGAEgASgJEgoKAmlkGAIgASgJIvMCCglFeGVjdXRpb24SMAoHY29tbWFuZBgBIAEoCzIdLnRhc2t5YXJkLnYxLkNvbW1hbmRFeGVjdXRpb25IABIuCgZzY3JpcHQYAiABKAsyHC50YXNreWFyZC52MS5TY3JpcHRFeGVjdXRpb25IABI0Cgljb250YWluZXIYAyABKAsyHy50YXNreWFyZC52MS5Db250YWluZXJFeGVjdXRpb25IABIqCgR3YXNtGAQgASgLMhoudGFza3lhcmQudjEuV2FzbUV4ZWN1dGlvbkgAEjIKCGZ1bmN0aW9uGAUgASgLMh4udGFza3lhcmQudjEuRnVuY3Rpb25FeGVjdXRpb25IABIyCghleHRlcm5hbBgGIAEoCzIeLnRhc2t5YXJkLnYxLkV4dGVybmFsRXhlY3V0aW9uSAASMgoIZW1iZWRkZWQYMiABKAsyHi50YXNreWFyZC52MS5FbWJlZGRlZEV4ZWN1dGlvbkgAQgYKBGtpbmQiTAoQQ29tbWFuZEV4ZWN1dGlvbhIPCgdwcm9ncmFtGAEgASgJEgwKBGFyZ3MYAiADKAkSGQoRd29ya2luZ19kaXJlY3RvcnkYAyABKAkipAEKD1NjcmlwdEV4ZWN1dGlvbhItCgtpbnRlcnByZXRlchgBIAEoDjIYLnRhc2t5YXJkLnYxLkludGVycHJldGVyEgwKBGJvZHkYAiABKAwSFgoOY3VzdG9tX3Byb2dyYW0YAyABKAkSEwoLY3VzdG9tX2ZsYWcYBCABKAkSDAoEYXJncxgFIAMoCRIZChF3b3JraW5nX2RpcmVjdG9yeRgGIAEoCSJuChJDb250YWluZXJFeGVjdXRpb24SDQoFaW1hZ2UYASABKAkSDwoHY29tbWFuZBgCIAMoCRIMCgRhcmdzGAMgAygJEhkKEXdvcmtpbmdfZGlyZWN0b3J5GAQgASgJEg8KB25ldHdvcmsYBSABKAgiWQoNV2FzbUV4ZWN1dGlvbhIQCgZpbmxpbmUYASABKAxIABIOCgRwYXRoGAIgASgJSAASDgoGc2hhMjU2GAMgASgMEgwKBGFyZ3MYBCADKAlCCAoGbW9kdWxlIiUKEUZ1bmN0aW9uRXhlY3V0aW9uEhAKCGZ1bmN0aW9uGAEgASgJIkYKEUV4dGVybmFsRXhlY3V0aW9uEjEKDnJlcG9ydF90aW1lb3V0GAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIiUKEUVtYmVkZGVkRXhlY3V0aW9uEhAKCGZ1bmN0aW9uGAEgASgJIpwBCglQbGFjZW1lbnQSLwoIcmVxdWlyZWQYASABKAsyHS50YXNreWFyZC52MS5SdW5uZXJDb25zdHJhaW50EjAKCXByZWZlcnJlZBgCIAMoCzIdLnRhc2t5YXJkLnYxLlByZWZlcnJlZFJ1bm5lcnMSLAoFYXZvaWQYAyABKAsyHS50YXNreWFyZC52MS5SdW5uZXJDb25zdHJhaW50IncKEFJ1bm5lckNvbnN0cmFpbnQSEgoKcnVubmVyX2lkcxgBIAMoCRItCghzZWxlY3RvchgCIAEoCzIbLnRhc2t5YXJkLnYxLlJ1bm5lclNlbGVjdG9yEhIKCnRhc2tfdHlwZXMYAyADKAkSDAoEdGFncxgyIAMoCSJSChBQcmVmZXJyZWRSdW5uZXJzEg4KBndlaWdodBgBIAEoBRIuCgdydW5uZXJzGAIgASgLMh0udGFza3lhcmQudjEuUnVubmVyQ29uc3RyYWludCJ8CghDYWxsYmFjaxILCgN1cmwYASABKAkSMwoHaGVhZGVycxgCIAMoCzIiLnRhc2t5YXJkLnYxLkNhbGxiYWNrLkhlYWRlcnNFbnRyeRouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLGBgoKVGFza1N0YXR1cxIlCgVwaGFzZRgBIAEoDjIWLnRhc2t5YXJkLnYxLlRhc2tQaGFzZRIyCg5wZW5kaW5nX3JlYXNvbhgCIAEoDjIaLnRhc2t5YXJkLnYxLlBlbmRpbmdSZWFzb24SNgoQcmVxdWVzdGVkX2FjdGlvbhgDIAEoCzIcLnRhc2t5YXJkLnYxLlJlcXVlc3RlZEFjdGlvbhIPCgdhdHRlbXB0GAQgASgFEhMKC3JldHJ5X2NvdW50GAUgASgFEhkKEXJ1bm5lcl9sb3NzX2NvdW50GAYgASgFEhIKCmdlbmVyYXRpb24YByABKAMSDgoGcnVubmVyGAggASgJEjUKEWxlYXNlX2V4cGlyZV90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFuZXh0X2F0dGVtcHRfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJwoIcHJvZ3Jlc3MYCyABKAsyFS50YXNreWFyZC52MS5Qcm9ncmVzcxInCgZyZXN1bHQYDCABKAsyFy50YXNreWFyZC52MS5UYXNrUmVzdWx0EiUKBWVycm9yGA0gASgLMhYudGFza3lhcmQudjEuVGFza0Vycm9yEhYKCWV4aXRfY29kZRgOIAEoBUgAiAEBEigKB2RldGFpbHMYDyABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Ei4KCnJlYWR5X3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjEKDXNjaGVkdWxlX3RpbWUYESABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnN0YXJ0X3RpbWUYEiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGBMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIbChNjaGVja3BvaW50X3NlcXVlbmNlGBQgASgDEhYKDnRhc2tfdHlwZV9uYW1lGBUgASgJEhMKC2xhc3RfcnVubmVyGBYgASgJQgwKCl9leGl0X2NvZGUizQEKD1JlcXVlc3RlZEFjdGlvbhInCgZhY3Rpb24YASABKA4yFy50YXNreWFyZC52MS5UYXNrQWN0aW9uEjAKDHJlcXVlc3RfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZGVhZGxpbmUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgEIAEoCRIhCgVhY3RvchgFIAEoCzISLnRhc2t5YXJkLnYxLkFjdG9yIlwKClRhc2tSZXN1bHQSJAoGb3V0cHV0GAEgASgLMhQudGFza3lhcmQudjEuUGF5bG9hZBIoCgdtZXRyaWNzGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCK4AwoHVGFza1J1bhIMCgRuYW1lGAEgASgJEhIKCmdlbmVyYXRpb24YAiABKAMSDwoHYXR0ZW1wdBgDIAEoBRIOCgZydW5uZXIYBCABKAkSJAoFc3RhdGUYBSABKA4yFS50YXNreWFyZC52MS5SdW5TdGF0ZRIxCg1zY2hlZHVsZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoJZXhpdF9jb2RlGAkgASgFSACIAQESJQoFZXJyb3IYCiABKAsyFi50YXNreWFyZC52MS5UYXNrRXJyb3ISJwoIcHJvZ3Jlc3MYCyABKAsyFS50YXNreWFyZC52MS5Qcm9ncmVzcxIhChlzdGFydF9jaGVja3BvaW50X3NlcXVlbmNlGAwgASgDEhoKEnRhc2tfdHlwZV9yZXZpc2lvbhgNIAEoA0IMCgpfZXhpdF9jb2RlKqcBChNEZXBlbmRlbmN5Q29uZGl0aW9uEiQKIERFUEVOREVOQ1lfQ09ORElUSU9OX1VOU1BFQ0lGSUVEEAASIgoeREVQRU5ERU5DWV9DT05ESVRJT05fU1VDQ0VFREVEEAESHgoaREVQRU5ERU5DWV9DT05ESVRJT05fRU5ERUQQAhImCiJERVBFTkRFTkNZX0NPTkRJVElPTl9OT1RfU1VDQ0VFREVEEAMqZAoNT3ZlcmxhcFBvbGljeRIeChpPVkVSTEFQX1BPTElDWV9VTlNQRUNJRklFRBAAEhkKFU9WRVJMQVBfUE9MSUNZX0ZPUkJJRBABEhgKFE9WRVJMQVBfUE9MSUNZX0FMTE9XEAIqsgEKEFJ1bm5lckxvc3RQb2xpY3kSIgoeUlVOTkVSX0xPU1RfUE9MSUNZX1VOU1BFQ0lGSUVEEAASGwoXUlVOTkVSX0xPU1RfUE9MSUNZX1dBSVQQARIjCh9SVU5ORVJfTE9TVF9QT0xJQ1lfUkVESVNUUklCVVRFEAISGwoXUlVOTkVSX0xPU1RfUE9MSUNZX0ZBSUwQAxIbChdSVU5ORVJfTE9TVF9QT0xJQ1lfSE9MRBAEKrYBCg9BZG1pc3Npb25Qb2xpY3kSIAocQURNSVNTSU9OX1BPTElDWV9VTlNQRUNJRklFRBAAEiQKIEFETUlTU0lPTl9QT0xJQ1lfRFJPUF9JRl9SVU5OSU5HEAESHAoYQURNSVNTSU9OX1BPTElDWV9SRVBMQUNFEAISGgoWQURNSVNTSU9OX1BPTElDWV9RVUVVRRADEiEKHUFETUlTU0lPTl9QT0xJQ1lfUVVFVUVfTEFURVNUEAQqhgEKC0ludGVycHJldGVyEhsKF0lOVEVSUFJFVEVSX1VOU1BFQ0lGSUVEEAASFAoQSU5URVJQUkVURVJfQkFTSBABEhYKEklOVEVSUFJFVEVSX1BZVEhPThACEhQKEElOVEVSUFJFVEVSX05PREUQAxIWChJJTlRFUlBSRVRFUl9DVVNUT00QBCqmAgoJVGFza1BoYXNlEhoKFlRBU0tfUEhBU0VfVU5TUEVDSUZJRUQQABIWChJUQVNLX1BIQVNFX1BFTkRJTkcQARIYChRUQVNLX1BIQVNFX1NDSEVEVUxFRBACEhYKElRBU0tfUEhBU0VfUlVOTklORxADEhUKEVRBU0tfUEhBU0VfUEFVU0VEEAQSHQoZVEFTS19QSEFTRV9SRURJU1RSSUJVVElORxAFEhgKFFRBU0tfUEhBU0VfU1VDQ0VFREVEEAoSFQoRVEFTS19QSEFTRV9GQUlMRUQQCxIYChRUQVNLX1BIQVNFX1RJTUVEX09VVBAMEhgKFFRBU0tfUEhBU0VfQ0FOQ0VMTEVEEA0SGAoUVEFTS19QSEFTRV9FWEhBVVNURUQQDirZAQoNUGVuZGluZ1JlYXNvbhIeChpQRU5ESU5HX1JFQVNPTl9VTlNQRUNJRklFRBAAEhkKFVBFTkRJTkdfUkVBU09OX1FVRVVFRBABEhoKFlBFTkRJTkdfUkVBU09OX0RFTEFZRUQQAhIaChZQRU5ESU5HX1JFQVNPTl9CQUNLT0ZGEAMSHAoYUEVORElOR19SRUFTT05fU0xPVF9CVVNZEAQSGwoXUEVORElOR19SRUFTT05fRVhURVJOQUwQBRIaChZQRU5ESU5HX1JFQVNPTl9CTE9DS0VEEAYqWAoKVGFza0FjdGlvbhIbChdUQVNLX0FDVElPTl9VTlNQRUNJRklFRBAAEhYKElRBU0tfQUNUSU9OX0NBTkNFTBABEhUKEVRBU0tfQUNUSU9OX1BBVVNFEAIq4gEKCFJ1blN0YXRlEhkKFVJVTl9TVEFURV9VTlNQRUNJRklFRBAAEhcKE1JVTl9TVEFURV9TQ0hFRFVMRUQQARIVChFSVU5fU1RBVEVfUlVOTklORxACEhcKE1JVTl9TVEFURV9TVUNDRUVERUQQAxIUChBSVU5fU1RBVEVfRkFJTEVEEAQSFwoTUlVOX1NUQVRFX1RJTUVEX09VVBAFEhcKE1JVTl9TVEFURV9DQU5DRUxMRUQQBhISCg5SVU5fU1RBVEVfTE9TVBAHEhYKElJVTl9TVEFURV9SRUxFQVNFRBAIQjsKD2Rldi50YXNreWFyZC52MVABWiZ0YXNreWFyZC5kZXYvZ28vdGFza3lhcmQvdjE7dGFza3lhcmR2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_taskyard_v1_common]);
 
 /**
  * A unit of work: metadata + spec (desired) + status (observed).
@@ -276,7 +279,7 @@ export type TaskSpec = Message<"taskyard.v1.TaskSpec"> & {
   attemptTimeout?: Duration | undefined;
 
   /**
-   * From creation, over all attempts.  Unset: none.
+   * From creation, over all attempts and the wait for spec.after.  Unset: none.
    *
    * @generated from field: google.protobuf.Duration total_timeout = 12;
    */
@@ -368,6 +371,29 @@ export type TaskSpec = Message<"taskyard.v1.TaskSpec"> & {
    * @generated from field: taskyard.v1.RunnerLostPolicy on_runner_lost = 24;
    */
   onRunnerLost: RunnerLostPolicy;
+
+  /**
+   * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+   * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+   * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+   *
+   * @generated from field: repeated taskyard.v1.Dependency after = 25;
+   */
+  after: Dependency[];
+
+  /**
+   * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+   *
+   * @generated from field: string schedule = 30;
+   */
+  schedule: string;
+
+  /**
+   * The instant of its schedule that the task is for; set by the server only.
+   *
+   * @generated from field: google.protobuf.Timestamp scheduled_time = 31;
+   */
+  scheduledTime?: Timestamp | undefined;
 };
 
 /**
@@ -376,6 +402,43 @@ export type TaskSpec = Message<"taskyard.v1.TaskSpec"> & {
  */
 export const TaskSpecSchema: GenMessage<TaskSpec> = /*@__PURE__*/
   messageDesc(file_taskyard_v1_task, 2);
+
+/**
+ * A task that has to end before another becomes claimable.
+ *
+ * @generated from message taskyard.v1.Dependency
+ */
+export type Dependency = Message<"taskyard.v1.Dependency"> & {
+  /**
+   * tenants/{tenant}/tasks/{task}, or the id of a task of the same tenant.  It exists or is
+   * archived; in an ATOMIC batch it may be an item of the same batch.
+   *
+   * @generated from field: string task = 1;
+   */
+  task: string;
+
+  /**
+   * How it has to end.  Default SUCCEEDED.
+   *
+   * @generated from field: taskyard.v1.DependencyCondition when = 3;
+   */
+  when: DependencyCondition;
+
+  /**
+   * Name under which its result reaches the workload: TASKYARD_INPUTS_DIR/{alias}.json and
+   * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.
+   *
+   * @generated from field: string alias = 4;
+   */
+  alias: string;
+};
+
+/**
+ * Describes the message taskyard.v1.Dependency.
+ * Use `create(DependencySchema)` to create a new message.
+ */
+export const DependencySchema: GenMessage<Dependency> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_task, 3);
 
 /**
  * Business object a task works on (seed: entity_type + entity_id).
@@ -403,7 +466,7 @@ export type EntityRef = Message<"taskyard.v1.EntityRef"> & {
  * Use `create(EntityRefSchema)` to create a new message.
  */
 export const EntityRefSchema: GenMessage<EntityRef> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 3);
+  messageDesc(file_taskyard_v1_task, 4);
 
 /**
  * How a task is executed.
@@ -464,6 +527,14 @@ export type Execution = Message<"taskyard.v1.Execution"> & {
      */
     value: ExternalExecution;
     case: "external";
+  } | {
+    /**
+     * A function of the process that created the task; see EmbeddedService.
+     *
+     * @generated from field: taskyard.v1.EmbeddedExecution embedded = 50;
+     */
+    value: EmbeddedExecution;
+    case: "embedded";
   } | { case: undefined; value?: undefined };
 };
 
@@ -472,7 +543,7 @@ export type Execution = Message<"taskyard.v1.Execution"> & {
  * Use `create(ExecutionSchema)` to create a new message.
  */
 export const ExecutionSchema: GenMessage<Execution> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 4);
+  messageDesc(file_taskyard_v1_task, 5);
 
 /**
  * execve(program, args), without a shell.
@@ -507,7 +578,7 @@ export type CommandExecution = Message<"taskyard.v1.CommandExecution"> & {
  * Use `create(CommandExecutionSchema)` to create a new message.
  */
 export const CommandExecutionSchema: GenMessage<CommandExecution> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 5);
+  messageDesc(file_taskyard_v1_task, 6);
 
 /**
  * Interpreter plus script text, run from a private file that is removed afterwards.
@@ -563,7 +634,7 @@ export type ScriptExecution = Message<"taskyard.v1.ScriptExecution"> & {
  * Use `create(ScriptExecutionSchema)` to create a new message.
  */
 export const ScriptExecutionSchema: GenMessage<ScriptExecution> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 6);
+  messageDesc(file_taskyard_v1_task, 7);
 
 /**
  * OCI container.
@@ -612,7 +683,7 @@ export type ContainerExecution = Message<"taskyard.v1.ContainerExecution"> & {
  * Use `create(ContainerExecutionSchema)` to create a new message.
  */
 export const ContainerExecutionSchema: GenMessage<ContainerExecution> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 7);
+  messageDesc(file_taskyard_v1_task, 8);
 
 /**
  * WASI module.
@@ -663,7 +734,7 @@ export type WasmExecution = Message<"taskyard.v1.WasmExecution"> & {
  * Use `create(WasmExecutionSchema)` to create a new message.
  */
 export const WasmExecutionSchema: GenMessage<WasmExecution> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 8);
+  messageDesc(file_taskyard_v1_task, 9);
 
 /**
  * Function registered in a runner's app.
@@ -684,7 +755,7 @@ export type FunctionExecution = Message<"taskyard.v1.FunctionExecution"> & {
  * Use `create(FunctionExecutionSchema)` to create a new message.
  */
 export const FunctionExecutionSchema: GenMessage<FunctionExecution> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 9);
+  messageDesc(file_taskyard_v1_task, 10);
 
 /**
  * Work done by the owner of the task, outside any runner.
@@ -705,7 +776,29 @@ export type ExternalExecution = Message<"taskyard.v1.ExternalExecution"> & {
  * Use `create(ExternalExecutionSchema)` to create a new message.
  */
 export const ExternalExecutionSchema: GenMessage<ExternalExecution> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 10);
+  messageDesc(file_taskyard_v1_task, 11);
+
+/**
+ * A function that runs in the process which created the task.  Only EmbeddedService creates such
+ * tasks, and only the holder that it names claims them.
+ *
+ * @generated from message taskyard.v1.EmbeddedExecution
+ */
+export type EmbeddedExecution = Message<"taskyard.v1.EmbeddedExecution"> & {
+  /**
+   * For people: the function's name.
+   *
+   * @generated from field: string function = 1;
+   */
+  function: string;
+};
+
+/**
+ * Describes the message taskyard.v1.EmbeddedExecution.
+ * Use `create(EmbeddedExecutionSchema)` to create a new message.
+ */
+export const EmbeddedExecutionSchema: GenMessage<EmbeddedExecution> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_task, 12);
 
 /**
  * Where a task may run.
@@ -743,7 +836,7 @@ export type Placement = Message<"taskyard.v1.Placement"> & {
  * Use `create(PlacementSchema)` to create a new message.
  */
 export const PlacementSchema: GenMessage<Placement> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 11);
+  messageDesc(file_taskyard_v1_task, 13);
 
 /**
  * A set of runners.
@@ -771,6 +864,13 @@ export type RunnerConstraint = Message<"taskyard.v1.RunnerConstraint"> & {
    * @generated from field: repeated string task_types = 3;
    */
   taskTypes: string[];
+
+  /**
+   * Each is the key or the value of a label of the runner (seed: worker_tags as a list).
+   *
+   * @generated from field: repeated string tags = 50;
+   */
+  tags: string[];
 };
 
 /**
@@ -778,7 +878,7 @@ export type RunnerConstraint = Message<"taskyard.v1.RunnerConstraint"> & {
  * Use `create(RunnerConstraintSchema)` to create a new message.
  */
 export const RunnerConstraintSchema: GenMessage<RunnerConstraint> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 12);
+  messageDesc(file_taskyard_v1_task, 14);
 
 /**
  * A weighted preference.
@@ -806,7 +906,7 @@ export type PreferredRunners = Message<"taskyard.v1.PreferredRunners"> & {
  * Use `create(PreferredRunnersSchema)` to create a new message.
  */
 export const PreferredRunnersSchema: GenMessage<PreferredRunners> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 13);
+  messageDesc(file_taskyard_v1_task, 15);
 
 /**
  * Webhook called with the final Task as JSON, HMAC-signed.  Delivered at least once.
@@ -834,7 +934,7 @@ export type Callback = Message<"taskyard.v1.Callback"> & {
  * Use `create(CallbackSchema)` to create a new message.
  */
 export const CallbackSchema: GenMessage<Callback> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 14);
+  messageDesc(file_taskyard_v1_task, 16);
 
 /**
  * Observed state.
@@ -1002,7 +1102,7 @@ export type TaskStatus = Message<"taskyard.v1.TaskStatus"> & {
  * Use `create(TaskStatusSchema)` to create a new message.
  */
 export const TaskStatusSchema: GenMessage<TaskStatus> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 15);
+  messageDesc(file_taskyard_v1_task, 17);
 
 /**
  * A cancel or pause that has not taken effect yet.
@@ -1051,7 +1151,7 @@ export type RequestedAction = Message<"taskyard.v1.RequestedAction"> & {
  * Use `create(RequestedActionSchema)` to create a new message.
  */
 export const RequestedActionSchema: GenMessage<RequestedAction> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 16);
+  messageDesc(file_taskyard_v1_task, 18);
 
 /**
  * Outcome of a successful run.
@@ -1079,7 +1179,7 @@ export type TaskResult = Message<"taskyard.v1.TaskResult"> & {
  * Use `create(TaskResultSchema)` to create a new message.
  */
 export const TaskResultSchema: GenMessage<TaskResult> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 17);
+  messageDesc(file_taskyard_v1_task, 19);
 
 /**
  * One claim of a task and what came of it.
@@ -1184,7 +1284,48 @@ export type TaskRun = Message<"taskyard.v1.TaskRun"> & {
  * Use `create(TaskRunSchema)` to create a new message.
  */
 export const TaskRunSchema: GenMessage<TaskRun> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 18);
+  messageDesc(file_taskyard_v1_task, 20);
+
+/**
+ * How a prerequisite has to end.
+ *
+ * @generated from enum taskyard.v1.DependencyCondition
+ */
+export enum DependencyCondition {
+  /**
+   * Same as SUCCEEDED.
+   *
+   * @generated from enum value: DEPENDENCY_CONDITION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * SUCCEEDED.
+   *
+   * @generated from enum value: DEPENDENCY_CONDITION_SUCCEEDED = 1;
+   */
+  SUCCEEDED = 1,
+
+  /**
+   * In any terminal phase.
+   *
+   * @generated from enum value: DEPENDENCY_CONDITION_ENDED = 2;
+   */
+  ENDED = 2,
+
+  /**
+   * FAILED, TIMED_OUT, CANCELLED or EXHAUSTED.
+   *
+   * @generated from enum value: DEPENDENCY_CONDITION_NOT_SUCCEEDED = 3;
+   */
+  NOT_SUCCEEDED = 3,
+}
+
+/**
+ * Describes the enum taskyard.v1.DependencyCondition.
+ */
+export const DependencyConditionSchema: GenEnum<DependencyCondition> = /*@__PURE__*/
+  enumDesc(file_taskyard_v1_task, 0);
 
 /**
  * Whether two runs of a task may overlap in time.
@@ -1218,7 +1359,7 @@ export enum OverlapPolicy {
  * Describes the enum taskyard.v1.OverlapPolicy.
  */
 export const OverlapPolicySchema: GenEnum<OverlapPolicy> = /*@__PURE__*/
-  enumDesc(file_taskyard_v1_task, 0);
+  enumDesc(file_taskyard_v1_task, 1);
 
 /**
  * What happens to a task whose runner is lost.
@@ -1266,7 +1407,7 @@ export enum RunnerLostPolicy {
  * Describes the enum taskyard.v1.RunnerLostPolicy.
  */
 export const RunnerLostPolicySchema: GenEnum<RunnerLostPolicy> = /*@__PURE__*/
-  enumDesc(file_taskyard_v1_task, 1);
+  enumDesc(file_taskyard_v1_task, 2);
 
 /**
  * What to do with a new task whose slot already has a live task.
@@ -1301,13 +1442,20 @@ export enum AdmissionPolicy {
    * @generated from enum value: ADMISSION_POLICY_QUEUE = 3;
    */
   QUEUE = 3,
+
+  /**
+   * Run after the task that holds the slot; cancel all others that wait for it.
+   *
+   * @generated from enum value: ADMISSION_POLICY_QUEUE_LATEST = 4;
+   */
+  QUEUE_LATEST = 4,
 }
 
 /**
  * Describes the enum taskyard.v1.AdmissionPolicy.
  */
 export const AdmissionPolicySchema: GenEnum<AdmissionPolicy> = /*@__PURE__*/
-  enumDesc(file_taskyard_v1_task, 2);
+  enumDesc(file_taskyard_v1_task, 3);
 
 /**
  * Script interpreters.
@@ -1355,7 +1503,7 @@ export enum Interpreter {
  * Describes the enum taskyard.v1.Interpreter.
  */
 export const InterpreterSchema: GenEnum<Interpreter> = /*@__PURE__*/
-  enumDesc(file_taskyard_v1_task, 3);
+  enumDesc(file_taskyard_v1_task, 4);
 
 /**
  * Lifecycle phase.  New values may be added: treat an unknown one as "live, not claimable".
@@ -1445,7 +1593,7 @@ export enum TaskPhase {
  * Describes the enum taskyard.v1.TaskPhase.
  */
 export const TaskPhaseSchema: GenEnum<TaskPhase> = /*@__PURE__*/
-  enumDesc(file_taskyard_v1_task, 4);
+  enumDesc(file_taskyard_v1_task, 5);
 
 /**
  * Why a PENDING task is not running yet, according to taskdb; ExplainTask returns more.
@@ -1494,13 +1642,20 @@ export enum PendingReason {
    * @generated from enum value: PENDING_REASON_EXTERNAL = 5;
    */
   EXTERNAL = 5,
+
+  /**
+   * A task of spec.after has not ended.
+   *
+   * @generated from enum value: PENDING_REASON_BLOCKED = 6;
+   */
+  BLOCKED = 6,
 }
 
 /**
  * Describes the enum taskyard.v1.PendingReason.
  */
 export const PendingReasonSchema: GenEnum<PendingReason> = /*@__PURE__*/
-  enumDesc(file_taskyard_v1_task, 5);
+  enumDesc(file_taskyard_v1_task, 6);
 
 /**
  * Actions a user can ask for.
@@ -1534,7 +1689,7 @@ export enum TaskAction {
  * Describes the enum taskyard.v1.TaskAction.
  */
 export const TaskActionSchema: GenEnum<TaskAction> = /*@__PURE__*/
-  enumDesc(file_taskyard_v1_task, 6);
+  enumDesc(file_taskyard_v1_task, 7);
 
 /**
  * State of a TaskRun.
@@ -1610,5 +1765,5 @@ export enum RunState {
  * Describes the enum taskyard.v1.RunState.
  */
 export const RunStateSchema: GenEnum<RunState> = /*@__PURE__*/
-  enumDesc(file_taskyard_v1_task, 7);
+  enumDesc(file_taskyard_v1_task, 8);
 

@@ -20,6 +20,7 @@ public  final class Assignment extends
     AssignmentOrBuilder {
   private Assignment() {
     traceparent_ = "";
+    inputs_ = emptyProtobufList();
   }
   private int bitField0_;
   public static final int LEASE_FIELD_NUMBER = 1;
@@ -704,6 +705,158 @@ java.lang.String defaultValue) {
     checkByteStringIsUtf8(value);
     traceparent_ = value.toStringUtf8();
 
+  }
+
+  public static final int INPUTS_FIELD_NUMBER = 11;
+  private com.google.protobuf.Internal.ProtobufList<dev.taskyard.v1.TaskInput> inputs_;
+  /**
+   * <pre>
+   * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+   * together at most 1 MiB.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.TaskInput inputs = 11 [json_name = "inputs"];</code>
+   */
+  @java.lang.Override
+  public java.util.List<dev.taskyard.v1.TaskInput> getInputsList() {
+    return inputs_;
+  }
+  /**
+   * <pre>
+   * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+   * together at most 1 MiB.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.TaskInput inputs = 11 [json_name = "inputs"];</code>
+   */
+  public java.util.List<? extends dev.taskyard.v1.TaskInputOrBuilder> 
+      getInputsOrBuilderList() {
+    return inputs_;
+  }
+  /**
+   * <pre>
+   * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+   * together at most 1 MiB.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.TaskInput inputs = 11 [json_name = "inputs"];</code>
+   */
+  @java.lang.Override
+  public int getInputsCount() {
+    return inputs_.size();
+  }
+  /**
+   * <pre>
+   * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+   * together at most 1 MiB.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.TaskInput inputs = 11 [json_name = "inputs"];</code>
+   */
+  @java.lang.Override
+  public dev.taskyard.v1.TaskInput getInputs(int index) {
+    return inputs_.get(index);
+  }
+  /**
+   * <pre>
+   * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+   * together at most 1 MiB.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.TaskInput inputs = 11 [json_name = "inputs"];</code>
+   */
+  public dev.taskyard.v1.TaskInputOrBuilder getInputsOrBuilder(
+      int index) {
+    return inputs_.get(index);
+  }
+  private void ensureInputsIsMutable() {
+    com.google.protobuf.Internal.ProtobufList<dev.taskyard.v1.TaskInput> tmp = inputs_;
+    if (!tmp.isModifiable()) {
+      inputs_ =
+          com.google.protobuf.GeneratedMessageLite.mutableCopy(tmp);
+     }
+  }
+
+  /**
+   * <pre>
+   * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+   * together at most 1 MiB.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.TaskInput inputs = 11 [json_name = "inputs"];</code>
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void setInputs(
+      int index, dev.taskyard.v1.TaskInput value) {
+    value.getClass();  // minimal bytecode null check
+    ensureInputsIsMutable();
+    inputs_.set(index, value);
+  }
+  /**
+   * <pre>
+   * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+   * together at most 1 MiB.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.TaskInput inputs = 11 [json_name = "inputs"];</code>
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void addInputs(dev.taskyard.v1.TaskInput value) {
+    value.getClass();  // minimal bytecode null check
+    ensureInputsIsMutable();
+    inputs_.add(value);
+  }
+  /**
+   * <pre>
+   * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+   * together at most 1 MiB.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.TaskInput inputs = 11 [json_name = "inputs"];</code>
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void addInputs(
+      int index, dev.taskyard.v1.TaskInput value) {
+    value.getClass();  // minimal bytecode null check
+    ensureInputsIsMutable();
+    inputs_.add(index, value);
+  }
+  /**
+   * <pre>
+   * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+   * together at most 1 MiB.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.TaskInput inputs = 11 [json_name = "inputs"];</code>
+   */
+  private void addAllInputs(
+      java.lang.Iterable<? extends dev.taskyard.v1.TaskInput> values) {
+    ensureInputsIsMutable();
+    com.google.protobuf.AbstractMessageLite.addAll(
+        values, inputs_);
+  }
+  /**
+   * <pre>
+   * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+   * together at most 1 MiB.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.TaskInput inputs = 11 [json_name = "inputs"];</code>
+   */
+  private void clearInputs() {
+    inputs_ = emptyProtobufList();
+  }
+  /**
+   * <pre>
+   * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+   * together at most 1 MiB.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.TaskInput inputs = 11 [json_name = "inputs"];</code>
+   */
+  private void removeInputs(int index) {
+    ensureInputsIsMutable();
+    inputs_.remove(index);
   }
 
   public static dev.taskyard.v1.Assignment parseFrom(
@@ -1528,6 +1681,168 @@ java.lang.String defaultValue) {
       return this;
     }
 
+    /**
+     * <pre>
+     * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+     * together at most 1 MiB.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.TaskInput inputs = 11 [json_name = "inputs"];</code>
+     */
+    @java.lang.Override
+    public java.util.List<dev.taskyard.v1.TaskInput> getInputsList() {
+      return java.util.Collections.unmodifiableList(
+          instance.getInputsList());
+    }
+    /**
+     * <pre>
+     * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+     * together at most 1 MiB.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.TaskInput inputs = 11 [json_name = "inputs"];</code>
+     */
+    @java.lang.Override
+    public int getInputsCount() {
+      return instance.getInputsCount();
+    }/**
+     * <pre>
+     * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+     * together at most 1 MiB.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.TaskInput inputs = 11 [json_name = "inputs"];</code>
+     */
+    @java.lang.Override
+    public dev.taskyard.v1.TaskInput getInputs(int index) {
+      return instance.getInputs(index);
+    }
+    /**
+     * <pre>
+     * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+     * together at most 1 MiB.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.TaskInput inputs = 11 [json_name = "inputs"];</code>
+     */
+    public Builder setInputs(
+        int index, dev.taskyard.v1.TaskInput value) {
+      copyOnWrite();
+      instance.setInputs(index, value);
+      return this;
+    }
+    /**
+     * <pre>
+     * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+     * together at most 1 MiB.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.TaskInput inputs = 11 [json_name = "inputs"];</code>
+     */
+    public Builder setInputs(
+        int index, dev.taskyard.v1.TaskInput.Builder builderForValue) {
+      copyOnWrite();
+      instance.setInputs(index,
+          builderForValue.build());
+      return this;
+    }
+    /**
+     * <pre>
+     * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+     * together at most 1 MiB.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.TaskInput inputs = 11 [json_name = "inputs"];</code>
+     */
+    public Builder addInputs(dev.taskyard.v1.TaskInput value) {
+      copyOnWrite();
+      instance.addInputs(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+     * together at most 1 MiB.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.TaskInput inputs = 11 [json_name = "inputs"];</code>
+     */
+    public Builder addInputs(
+        int index, dev.taskyard.v1.TaskInput value) {
+      copyOnWrite();
+      instance.addInputs(index, value);
+      return this;
+    }
+    /**
+     * <pre>
+     * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+     * together at most 1 MiB.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.TaskInput inputs = 11 [json_name = "inputs"];</code>
+     */
+    public Builder addInputs(
+        dev.taskyard.v1.TaskInput.Builder builderForValue) {
+      copyOnWrite();
+      instance.addInputs(builderForValue.build());
+      return this;
+    }
+    /**
+     * <pre>
+     * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+     * together at most 1 MiB.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.TaskInput inputs = 11 [json_name = "inputs"];</code>
+     */
+    public Builder addInputs(
+        int index, dev.taskyard.v1.TaskInput.Builder builderForValue) {
+      copyOnWrite();
+      instance.addInputs(index,
+          builderForValue.build());
+      return this;
+    }
+    /**
+     * <pre>
+     * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+     * together at most 1 MiB.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.TaskInput inputs = 11 [json_name = "inputs"];</code>
+     */
+    public Builder addAllInputs(
+        java.lang.Iterable<? extends dev.taskyard.v1.TaskInput> values) {
+      copyOnWrite();
+      instance.addAllInputs(values);
+      return this;
+    }
+    /**
+     * <pre>
+     * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+     * together at most 1 MiB.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.TaskInput inputs = 11 [json_name = "inputs"];</code>
+     */
+    public Builder clearInputs() {
+      copyOnWrite();
+      instance.clearInputs();
+      return this;
+    }
+    /**
+     * <pre>
+     * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+     * together at most 1 MiB.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.TaskInput inputs = 11 [json_name = "inputs"];</code>
+     */
+    public Builder removeInputs(int index) {
+      copyOnWrite();
+      instance.removeInputs(index);
+      return this;
+    }
+
     // @@protoc_insertion_point(builder_scope:taskyard.v1.Assignment)
   }
   @java.lang.Override
@@ -1556,11 +1871,13 @@ java.lang.String defaultValue) {
             "labels_",
             LabelsDefaultEntryHolder.defaultEntry,
             "traceparent_",
+            "inputs_",
+            dev.taskyard.v1.TaskInput.class,
           };
           java.lang.String info =
-              "\u0000\n\u0000\u0001\u0001\n\n\u0001\u0000\u0000\u0001\u1009\u0000\u0002\u1009\u0001" +
-              "\u0003\u0002\u0004\u0004\u0005\u1009\u0002\u0006\u1009\u0003\u0007\u1009\u0004\b" +
-              "\u1009\u0005\t2\n\u0208";
+              "\u0000\u000b\u0000\u0001\u0001\u000b\u000b\u0001\u0001\u0000\u0001\u1009\u0000\u0002" +
+              "\u1009\u0001\u0003\u0002\u0004\u0004\u0005\u1009\u0002\u0006\u1009\u0003\u0007\u1009" +
+              "\u0004\b\u1009\u0005\t2\n\u0208\u000b\u001b";
           return newMessageInfo(DEFAULT_INSTANCE, info, objects);
       }
       case GET_DEFAULT_INSTANCE: {

@@ -225,4 +225,33 @@ java.lang.String defaultValue);
    */
   com.google.protobuf.ByteString
       getTraceparentBytes();
+
+  /**
+   * <pre>
+   * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+   * together at most 1 MiB.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.TaskInput inputs = 11 [json_name = "inputs"];</code>
+   */
+  java.util.List<dev.taskyard.v1.TaskInput> 
+      getInputsList();
+  /**
+   * <pre>
+   * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+   * together at most 1 MiB.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.TaskInput inputs = 11 [json_name = "inputs"];</code>
+   */
+  dev.taskyard.v1.TaskInput getInputs(int index);
+  /**
+   * <pre>
+   * Results of the tasks of spec.after that have an alias, in its order; read at the claim,
+   * together at most 1 MiB.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.TaskInput inputs = 11 [json_name = "inputs"];</code>
+   */
+  int getInputsCount();
 }

@@ -101,12 +101,14 @@ public  final class AuditEvent extends
    * Dotted lower case, at most 64 characters; an open set:
    * task.created scheduled started progress_updated checkpoint_created paused resumed
    * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
-   * released redistributed reconnected retried retry_scheduled updated deleted
+   * released redistributed reset reconnected retried retry_scheduled updated deleted
    * archived report_rejected
    * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
    * drained undrained updated deleted
    * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
    * api_key.created revoked;  quarantine.created released
+   * schedule.created updated deleted paused resumed fired skipped missed run
+   * backfilled
    * webhook.given_up;  audit.damage_acknowledged
    * </pre>
    *
@@ -122,12 +124,14 @@ public  final class AuditEvent extends
    * Dotted lower case, at most 64 characters; an open set:
    * task.created scheduled started progress_updated checkpoint_created paused resumed
    * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
-   * released redistributed reconnected retried retry_scheduled updated deleted
+   * released redistributed reset reconnected retried retry_scheduled updated deleted
    * archived report_rejected
    * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
    * drained undrained updated deleted
    * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
    * api_key.created revoked;  quarantine.created released
+   * schedule.created updated deleted paused resumed fired skipped missed run
+   * backfilled
    * webhook.given_up;  audit.damage_acknowledged
    * </pre>
    *
@@ -144,12 +148,14 @@ public  final class AuditEvent extends
    * Dotted lower case, at most 64 characters; an open set:
    * task.created scheduled started progress_updated checkpoint_created paused resumed
    * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
-   * released redistributed reconnected retried retry_scheduled updated deleted
+   * released redistributed reset reconnected retried retry_scheduled updated deleted
    * archived report_rejected
    * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
    * drained undrained updated deleted
    * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
    * api_key.created revoked;  quarantine.created released
+   * schedule.created updated deleted paused resumed fired skipped missed run
+   * backfilled
    * webhook.given_up;  audit.damage_acknowledged
    * </pre>
    *
@@ -168,12 +174,14 @@ public  final class AuditEvent extends
    * Dotted lower case, at most 64 characters; an open set:
    * task.created scheduled started progress_updated checkpoint_created paused resumed
    * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
-   * released redistributed reconnected retried retry_scheduled updated deleted
+   * released redistributed reset reconnected retried retry_scheduled updated deleted
    * archived report_rejected
    * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
    * drained undrained updated deleted
    * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
    * api_key.created revoked;  quarantine.created released
+   * schedule.created updated deleted paused resumed fired skipped missed run
+   * backfilled
    * webhook.given_up;  audit.damage_acknowledged
    * </pre>
    *
@@ -188,12 +196,14 @@ public  final class AuditEvent extends
    * Dotted lower case, at most 64 characters; an open set:
    * task.created scheduled started progress_updated checkpoint_created paused resumed
    * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
-   * released redistributed reconnected retried retry_scheduled updated deleted
+   * released redistributed reset reconnected retried retry_scheduled updated deleted
    * archived report_rejected
    * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
    * drained undrained updated deleted
    * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
    * api_key.created revoked;  quarantine.created released
+   * schedule.created updated deleted paused resumed fired skipped missed run
+   * backfilled
    * webhook.given_up;  audit.damage_acknowledged
    * </pre>
    *
@@ -766,12 +776,14 @@ public  final class AuditEvent extends
      * Dotted lower case, at most 64 characters; an open set:
      * task.created scheduled started progress_updated checkpoint_created paused resumed
      * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
-     * released redistributed reconnected retried retry_scheduled updated deleted
+     * released redistributed reset reconnected retried retry_scheduled updated deleted
      * archived report_rejected
      * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
      * drained undrained updated deleted
      * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
      * api_key.created revoked;  quarantine.created released
+     * schedule.created updated deleted paused resumed fired skipped missed run
+     * backfilled
      * webhook.given_up;  audit.damage_acknowledged
      * </pre>
      *
@@ -787,12 +799,14 @@ public  final class AuditEvent extends
      * Dotted lower case, at most 64 characters; an open set:
      * task.created scheduled started progress_updated checkpoint_created paused resumed
      * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
-     * released redistributed reconnected retried retry_scheduled updated deleted
+     * released redistributed reset reconnected retried retry_scheduled updated deleted
      * archived report_rejected
      * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
      * drained undrained updated deleted
      * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
      * api_key.created revoked;  quarantine.created released
+     * schedule.created updated deleted paused resumed fired skipped missed run
+     * backfilled
      * webhook.given_up;  audit.damage_acknowledged
      * </pre>
      *
@@ -809,12 +823,14 @@ public  final class AuditEvent extends
      * Dotted lower case, at most 64 characters; an open set:
      * task.created scheduled started progress_updated checkpoint_created paused resumed
      * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
-     * released redistributed reconnected retried retry_scheduled updated deleted
+     * released redistributed reset reconnected retried retry_scheduled updated deleted
      * archived report_rejected
      * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
      * drained undrained updated deleted
      * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
      * api_key.created revoked;  quarantine.created released
+     * schedule.created updated deleted paused resumed fired skipped missed run
+     * backfilled
      * webhook.given_up;  audit.damage_acknowledged
      * </pre>
      *
@@ -833,12 +849,14 @@ public  final class AuditEvent extends
      * Dotted lower case, at most 64 characters; an open set:
      * task.created scheduled started progress_updated checkpoint_created paused resumed
      * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
-     * released redistributed reconnected retried retry_scheduled updated deleted
+     * released redistributed reset reconnected retried retry_scheduled updated deleted
      * archived report_rejected
      * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
      * drained undrained updated deleted
      * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
      * api_key.created revoked;  quarantine.created released
+     * schedule.created updated deleted paused resumed fired skipped missed run
+     * backfilled
      * webhook.given_up;  audit.damage_acknowledged
      * </pre>
      *
@@ -855,12 +873,14 @@ public  final class AuditEvent extends
      * Dotted lower case, at most 64 characters; an open set:
      * task.created scheduled started progress_updated checkpoint_created paused resumed
      * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
-     * released redistributed reconnected retried retry_scheduled updated deleted
+     * released redistributed reset reconnected retried retry_scheduled updated deleted
      * archived report_rejected
      * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
      * drained undrained updated deleted
      * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
      * api_key.created revoked;  quarantine.created released
+     * schedule.created updated deleted paused resumed fired skipped missed run
+     * backfilled
      * webhook.given_up;  audit.damage_acknowledged
      * </pre>
      *

@@ -328,6 +328,44 @@ public  final class BatchRetryTasksRequest extends
     discardCheckpoints_ = false;
   }
 
+  public static final int KEEP_RETRY_COUNT_FIELD_NUMBER = 50;
+  private boolean keepRetryCount_;
+  /**
+   * <pre>
+   * As in RetryTask.
+   * </pre>
+   *
+   * <code>bool keep_retry_count = 50 [json_name = "keepRetryCount"];</code>
+   * @return The keepRetryCount.
+   */
+  @java.lang.Override
+  public boolean getKeepRetryCount() {
+    return keepRetryCount_;
+  }
+  /**
+   * <pre>
+   * As in RetryTask.
+   * </pre>
+   *
+   * <code>bool keep_retry_count = 50 [json_name = "keepRetryCount"];</code>
+   * @param value The keepRetryCount to set.
+   */
+  private void setKeepRetryCount(boolean value) {
+    
+    keepRetryCount_ = value;
+  }
+  /**
+   * <pre>
+   * As in RetryTask.
+   * </pre>
+   *
+   * <code>bool keep_retry_count = 50 [json_name = "keepRetryCount"];</code>
+   */
+  private void clearKeepRetryCount() {
+
+    keepRetryCount_ = false;
+  }
+
   public static dev.taskyard.v1.BatchRetryTasksRequest parseFrom(
       java.nio.ByteBuffer data)
       throws com.google.protobuf.InvalidProtocolBufferException {
@@ -735,6 +773,46 @@ public  final class BatchRetryTasksRequest extends
       return this;
     }
 
+    /**
+     * <pre>
+     * As in RetryTask.
+     * </pre>
+     *
+     * <code>bool keep_retry_count = 50 [json_name = "keepRetryCount"];</code>
+     * @return The keepRetryCount.
+     */
+    @java.lang.Override
+    public boolean getKeepRetryCount() {
+      return instance.getKeepRetryCount();
+    }
+    /**
+     * <pre>
+     * As in RetryTask.
+     * </pre>
+     *
+     * <code>bool keep_retry_count = 50 [json_name = "keepRetryCount"];</code>
+     * @param value The keepRetryCount to set.
+     * @return This builder for chaining.
+     */
+    public Builder setKeepRetryCount(boolean value) {
+      copyOnWrite();
+      instance.setKeepRetryCount(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * As in RetryTask.
+     * </pre>
+     *
+     * <code>bool keep_retry_count = 50 [json_name = "keepRetryCount"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearKeepRetryCount() {
+      copyOnWrite();
+      instance.clearKeepRetryCount();
+      return this;
+    }
+
     // @@protoc_insertion_point(builder_scope:taskyard.v1.BatchRetryTasksRequest)
   }
   @java.lang.Override
@@ -755,10 +833,11 @@ public  final class BatchRetryTasksRequest extends
             "names_",
             "filter_",
             "discardCheckpoints_",
+            "keepRetryCount_",
           };
           java.lang.String info =
-              "\u0000\u0004\u0000\u0000\u0001\u0004\u0004\u0000\u0001\u0000\u0001\u0208\u0002\u021a" +
-              "\u0003\u0208\u0004\u0007";
+              "\u0000\u0005\u0000\u0000\u00012\u0005\u0000\u0001\u0000\u0001\u0208\u0002\u021a\u0003" +
+              "\u0208\u0004\u00072\u0007";
           return newMessageInfo(DEFAULT_INSTANCE, info, objects);
       }
       case GET_DEFAULT_INSTANCE: {

@@ -100,4 +100,14 @@ public interface BatchRetryTasksRequestOrBuilder extends
    * @return The discardCheckpoints.
    */
   boolean getDiscardCheckpoints();
+
+  /**
+   * <pre>
+   * As in RetryTask.
+   * </pre>
+   *
+   * <code>bool keep_retry_count = 50 [json_name = "keepRetryCount"];</code>
+   * @return The keepRetryCount.
+   */
+  boolean getKeepRetryCount();
 }

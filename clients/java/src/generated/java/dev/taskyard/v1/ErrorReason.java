@@ -290,6 +290,14 @@ public enum ErrorReason
   ERROR_REASON_LEASE_EXPIRED(51),
   /**
    * <pre>
+   * FAILED_PRECONDITION: the task type protects its tasks from deletion.
+   * </pre>
+   *
+   * <code>ERROR_REASON_DELETION_PROTECTED = 52;</code>
+   */
+  ERROR_REASON_DELETION_PROTECTED(52),
+  /**
+   * <pre>
    * ALREADY_EXISTS: another live agent uses this runner id.
    * </pre>
    *
@@ -703,6 +711,14 @@ public enum ErrorReason
   public static final int ERROR_REASON_LEASE_EXPIRED_VALUE = 51;
   /**
    * <pre>
+   * FAILED_PRECONDITION: the task type protects its tasks from deletion.
+   * </pre>
+   *
+   * <code>ERROR_REASON_DELETION_PROTECTED = 52;</code>
+   */
+  public static final int ERROR_REASON_DELETION_PROTECTED_VALUE = 52;
+  /**
+   * <pre>
    * ALREADY_EXISTS: another live agent uses this runner id.
    * </pre>
    *
@@ -895,6 +911,7 @@ public enum ErrorReason
       case 48: return ERROR_REASON_PROTOCOL_VIOLATION;
       case 49: return ERROR_REASON_PROTOCOL_VERSION_UNSUPPORTED;
       case 51: return ERROR_REASON_LEASE_EXPIRED;
+      case 52: return ERROR_REASON_DELETION_PROTECTED;
       case 50: return ERROR_REASON_RUNNER_ID_IN_USE;
       case 60: return ERROR_REASON_RESUME_TOKEN_EXPIRED;
       case 61: return ERROR_REASON_LOG_EPOCH_CHANGED;

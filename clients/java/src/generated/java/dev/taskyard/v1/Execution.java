@@ -30,6 +30,7 @@ public  final class Execution extends
     WASM(4),
     FUNCTION(5),
     EXTERNAL(6),
+    EMBEDDED(50),
     KIND_NOT_SET(0);
     private final int value;
     private KindCase(int value) {
@@ -51,6 +52,7 @@ public  final class Execution extends
         case 4: return WASM;
         case 5: return FUNCTION;
         case 6: return EXTERNAL;
+        case 50: return EMBEDDED;
         case 0: return KIND_NOT_SET;
         default: return null;
       }
@@ -499,6 +501,78 @@ public  final class Execution extends
    */
   private void clearExternal() {
     if (kindCase_ == 6) {
+      kindCase_ = 0;
+      kind_ = null;
+    }
+  }
+
+  public static final int EMBEDDED_FIELD_NUMBER = 50;
+  /**
+   * <pre>
+   * A function of the process that created the task; see EmbeddedService.
+   * </pre>
+   *
+   * <code>.taskyard.v1.EmbeddedExecution embedded = 50 [json_name = "embedded"];</code>
+   */
+  @java.lang.Override
+  public boolean hasEmbedded() {
+    return kindCase_ == 50;
+  }
+  /**
+   * <pre>
+   * A function of the process that created the task; see EmbeddedService.
+   * </pre>
+   *
+   * <code>.taskyard.v1.EmbeddedExecution embedded = 50 [json_name = "embedded"];</code>
+   */
+  @java.lang.Override
+  public dev.taskyard.v1.EmbeddedExecution getEmbedded() {
+    if (kindCase_ == 50) {
+       return (dev.taskyard.v1.EmbeddedExecution) kind_;
+    }
+    return dev.taskyard.v1.EmbeddedExecution.getDefaultInstance();
+  }
+  /**
+   * <pre>
+   * A function of the process that created the task; see EmbeddedService.
+   * </pre>
+   *
+   * <code>.taskyard.v1.EmbeddedExecution embedded = 50 [json_name = "embedded"];</code>
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void setEmbedded(dev.taskyard.v1.EmbeddedExecution value) {
+    value.getClass();  // minimal bytecode null check
+    kind_ = value;
+    kindCase_ = 50;
+  }
+  /**
+   * <pre>
+   * A function of the process that created the task; see EmbeddedService.
+   * </pre>
+   *
+   * <code>.taskyard.v1.EmbeddedExecution embedded = 50 [json_name = "embedded"];</code>
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void mergeEmbedded(dev.taskyard.v1.EmbeddedExecution value) {
+    value.getClass();  // minimal bytecode null check
+    if (kindCase_ == 50 &&
+        kind_ != dev.taskyard.v1.EmbeddedExecution.getDefaultInstance()) {
+      kind_ = dev.taskyard.v1.EmbeddedExecution.newBuilder((dev.taskyard.v1.EmbeddedExecution) kind_)
+          .mergeFrom(value).buildPartial();
+    } else {
+      kind_ = value;
+    }
+    kindCase_ = 50;
+  }
+  /**
+   * <pre>
+   * A function of the process that created the task; see EmbeddedService.
+   * </pre>
+   *
+   * <code>.taskyard.v1.EmbeddedExecution embedded = 50 [json_name = "embedded"];</code>
+   */
+  private void clearEmbedded() {
+    if (kindCase_ == 50) {
       kindCase_ = 0;
       kind_ = null;
     }
@@ -1049,6 +1123,78 @@ public  final class Execution extends
       return this;
     }
 
+    /**
+     * <pre>
+     * A function of the process that created the task; see EmbeddedService.
+     * </pre>
+     *
+     * <code>.taskyard.v1.EmbeddedExecution embedded = 50 [json_name = "embedded"];</code>
+     */
+    @java.lang.Override
+    public boolean hasEmbedded() {
+      return instance.hasEmbedded();
+    }
+    /**
+     * <pre>
+     * A function of the process that created the task; see EmbeddedService.
+     * </pre>
+     *
+     * <code>.taskyard.v1.EmbeddedExecution embedded = 50 [json_name = "embedded"];</code>
+     */
+    @java.lang.Override
+    public dev.taskyard.v1.EmbeddedExecution getEmbedded() {
+      return instance.getEmbedded();
+    }
+    /**
+     * <pre>
+     * A function of the process that created the task; see EmbeddedService.
+     * </pre>
+     *
+     * <code>.taskyard.v1.EmbeddedExecution embedded = 50 [json_name = "embedded"];</code>
+     */
+    public Builder setEmbedded(dev.taskyard.v1.EmbeddedExecution value) {
+      copyOnWrite();
+      instance.setEmbedded(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * A function of the process that created the task; see EmbeddedService.
+     * </pre>
+     *
+     * <code>.taskyard.v1.EmbeddedExecution embedded = 50 [json_name = "embedded"];</code>
+     */
+    public Builder setEmbedded(
+        dev.taskyard.v1.EmbeddedExecution.Builder builderForValue) {
+      copyOnWrite();
+      instance.setEmbedded(builderForValue.build());
+      return this;
+    }
+    /**
+     * <pre>
+     * A function of the process that created the task; see EmbeddedService.
+     * </pre>
+     *
+     * <code>.taskyard.v1.EmbeddedExecution embedded = 50 [json_name = "embedded"];</code>
+     */
+    public Builder mergeEmbedded(dev.taskyard.v1.EmbeddedExecution value) {
+      copyOnWrite();
+      instance.mergeEmbedded(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * A function of the process that created the task; see EmbeddedService.
+     * </pre>
+     *
+     * <code>.taskyard.v1.EmbeddedExecution embedded = 50 [json_name = "embedded"];</code>
+     */
+    public Builder clearEmbedded() {
+      copyOnWrite();
+      instance.clearEmbedded();
+      return this;
+    }
+
     // @@protoc_insertion_point(builder_scope:taskyard.v1.Execution)
   }
   @java.lang.Override
@@ -1073,10 +1219,11 @@ public  final class Execution extends
             dev.taskyard.v1.WasmExecution.class,
             dev.taskyard.v1.FunctionExecution.class,
             dev.taskyard.v1.ExternalExecution.class,
+            dev.taskyard.v1.EmbeddedExecution.class,
           };
           java.lang.String info =
-              "\u0000\u0006\u0001\u0000\u0001\u0006\u0006\u0000\u0000\u0000\u0001<\u0000\u0002<" +
-              "\u0000\u0003<\u0000\u0004<\u0000\u0005<\u0000\u0006<\u0000";
+              "\u0000\u0007\u0001\u0000\u00012\u0007\u0000\u0000\u0000\u0001<\u0000\u0002<\u0000" +
+              "\u0003<\u0000\u0004<\u0000\u0005<\u0000\u0006<\u00002<\u0000";
           return newMessageInfo(DEFAULT_INSTANCE, info, objects);
       }
       case GET_DEFAULT_INSTANCE: {

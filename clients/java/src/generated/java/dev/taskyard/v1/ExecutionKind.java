@@ -71,6 +71,14 @@ public enum ExecutionKind
    * <code>EXECUTION_KIND_EXTERNAL = 6;</code>
    */
   EXECUTION_KIND_EXTERNAL(6),
+  /**
+   * <pre>
+   * The process that created it does it; never placed on a runner.
+   * </pre>
+   *
+   * <code>EXECUTION_KIND_EMBEDDED = 7;</code>
+   */
+  EXECUTION_KIND_EMBEDDED(7),
   UNRECOGNIZED(-1),
   ;
 
@@ -130,6 +138,14 @@ public enum ExecutionKind
    * <code>EXECUTION_KIND_EXTERNAL = 6;</code>
    */
   public static final int EXECUTION_KIND_EXTERNAL_VALUE = 6;
+  /**
+   * <pre>
+   * The process that created it does it; never placed on a runner.
+   * </pre>
+   *
+   * <code>EXECUTION_KIND_EMBEDDED = 7;</code>
+   */
+  public static final int EXECUTION_KIND_EMBEDDED_VALUE = 7;
 
 
   @java.lang.Override
@@ -160,6 +176,7 @@ public enum ExecutionKind
       case 4: return EXECUTION_KIND_WASM;
       case 5: return EXECUTION_KIND_FUNCTION;
       case 6: return EXECUTION_KIND_EXTERNAL;
+      case 7: return EXECUTION_KIND_EMBEDDED;
       default: return null;
     }
   }

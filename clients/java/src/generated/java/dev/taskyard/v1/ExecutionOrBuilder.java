@@ -124,5 +124,24 @@ public interface ExecutionOrBuilder extends
    */
   dev.taskyard.v1.ExternalExecution getExternal();
 
+  /**
+   * <pre>
+   * A function of the process that created the task; see EmbeddedService.
+   * </pre>
+   *
+   * <code>.taskyard.v1.EmbeddedExecution embedded = 50 [json_name = "embedded"];</code>
+   * @return Whether the embedded field is set.
+   */
+  boolean hasEmbedded();
+  /**
+   * <pre>
+   * A function of the process that created the task; see EmbeddedService.
+   * </pre>
+   *
+   * <code>.taskyard.v1.EmbeddedExecution embedded = 50 [json_name = "embedded"];</code>
+   * @return The embedded.
+   */
+  dev.taskyard.v1.EmbeddedExecution getEmbedded();
+
   public dev.taskyard.v1.Execution.KindCase getKindCase();
 }

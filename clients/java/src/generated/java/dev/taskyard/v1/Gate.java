@@ -111,6 +111,14 @@ public enum Gate
    * <code>GATE_TASK_TYPE = 11;</code>
    */
   GATE_TASK_TYPE(11),
+  /**
+   * <pre>
+   * A task of spec.after has not ended, or not as its condition requires.
+   * </pre>
+   *
+   * <code>GATE_DEPENDENCY = 12;</code>
+   */
+  GATE_DEPENDENCY(12),
   UNRECOGNIZED(-1),
   ;
 
@@ -210,6 +218,14 @@ public enum Gate
    * <code>GATE_TASK_TYPE = 11;</code>
    */
   public static final int GATE_TASK_TYPE_VALUE = 11;
+  /**
+   * <pre>
+   * A task of spec.after has not ended, or not as its condition requires.
+   * </pre>
+   *
+   * <code>GATE_DEPENDENCY = 12;</code>
+   */
+  public static final int GATE_DEPENDENCY_VALUE = 12;
 
 
   @java.lang.Override
@@ -245,6 +261,7 @@ public enum Gate
       case 9: return GATE_RUNNER;
       case 10: return GATE_TURN;
       case 11: return GATE_TASK_TYPE;
+      case 12: return GATE_DEPENDENCY;
       default: return null;
     }
   }

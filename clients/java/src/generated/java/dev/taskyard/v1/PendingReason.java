@@ -63,6 +63,14 @@ public enum PendingReason
    * <code>PENDING_REASON_EXTERNAL = 5;</code>
    */
   PENDING_REASON_EXTERNAL(5),
+  /**
+   * <pre>
+   * A task of spec.after has not ended.
+   * </pre>
+   *
+   * <code>PENDING_REASON_BLOCKED = 6;</code>
+   */
+  PENDING_REASON_BLOCKED(6),
   UNRECOGNIZED(-1),
   ;
 
@@ -114,6 +122,14 @@ public enum PendingReason
    * <code>PENDING_REASON_EXTERNAL = 5;</code>
    */
   public static final int PENDING_REASON_EXTERNAL_VALUE = 5;
+  /**
+   * <pre>
+   * A task of spec.after has not ended.
+   * </pre>
+   *
+   * <code>PENDING_REASON_BLOCKED = 6;</code>
+   */
+  public static final int PENDING_REASON_BLOCKED_VALUE = 6;
 
 
   @java.lang.Override
@@ -143,6 +159,7 @@ public enum PendingReason
       case 3: return PENDING_REASON_BACKOFF;
       case 4: return PENDING_REASON_SLOT_BUSY;
       case 5: return PENDING_REASON_EXTERNAL;
+      case 6: return PENDING_REASON_BLOCKED;
       default: return null;
     }
   }

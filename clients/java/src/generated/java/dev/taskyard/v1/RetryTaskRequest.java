@@ -234,6 +234,88 @@ public  final class RetryTaskRequest extends
 
   }
 
+  public static final int KEEP_RETRY_COUNT_FIELD_NUMBER = 50;
+  private boolean keepRetryCount_;
+  /**
+   * <pre>
+   * Leave retry_count and runner_loss_count as they are.  Refused (PHASE_CONFLICT) for a task
+   * whose retry_count has reached max_retries.
+   * </pre>
+   *
+   * <code>bool keep_retry_count = 50 [json_name = "keepRetryCount"];</code>
+   * @return The keepRetryCount.
+   */
+  @java.lang.Override
+  public boolean getKeepRetryCount() {
+    return keepRetryCount_;
+  }
+  /**
+   * <pre>
+   * Leave retry_count and runner_loss_count as they are.  Refused (PHASE_CONFLICT) for a task
+   * whose retry_count has reached max_retries.
+   * </pre>
+   *
+   * <code>bool keep_retry_count = 50 [json_name = "keepRetryCount"];</code>
+   * @param value The keepRetryCount to set.
+   */
+  private void setKeepRetryCount(boolean value) {
+    
+    keepRetryCount_ = value;
+  }
+  /**
+   * <pre>
+   * Leave retry_count and runner_loss_count as they are.  Refused (PHASE_CONFLICT) for a task
+   * whose retry_count has reached max_retries.
+   * </pre>
+   *
+   * <code>bool keep_retry_count = 50 [json_name = "keepRetryCount"];</code>
+   */
+  private void clearKeepRetryCount() {
+
+    keepRetryCount_ = false;
+  }
+
+  public static final int CASCADE_FIELD_NUMBER = 5;
+  private boolean cascade_;
+  /**
+   * <pre>
+   * Also revive the tasks that ended by DEPENDENCY_FAILED because of this one, and those that
+   * ended because of them; page by page, soon after the call.
+   * </pre>
+   *
+   * <code>bool cascade = 5 [json_name = "cascade"];</code>
+   * @return The cascade.
+   */
+  @java.lang.Override
+  public boolean getCascade() {
+    return cascade_;
+  }
+  /**
+   * <pre>
+   * Also revive the tasks that ended by DEPENDENCY_FAILED because of this one, and those that
+   * ended because of them; page by page, soon after the call.
+   * </pre>
+   *
+   * <code>bool cascade = 5 [json_name = "cascade"];</code>
+   * @param value The cascade to set.
+   */
+  private void setCascade(boolean value) {
+    
+    cascade_ = value;
+  }
+  /**
+   * <pre>
+   * Also revive the tasks that ended by DEPENDENCY_FAILED because of this one, and those that
+   * ended because of them; page by page, soon after the call.
+   * </pre>
+   *
+   * <code>bool cascade = 5 [json_name = "cascade"];</code>
+   */
+  private void clearCascade() {
+
+    cascade_ = false;
+  }
+
   public static dev.taskyard.v1.RetryTaskRequest parseFrom(
       java.nio.ByteBuffer data)
       throws com.google.protobuf.InvalidProtocolBufferException {
@@ -553,6 +635,92 @@ public  final class RetryTaskRequest extends
       return this;
     }
 
+    /**
+     * <pre>
+     * Leave retry_count and runner_loss_count as they are.  Refused (PHASE_CONFLICT) for a task
+     * whose retry_count has reached max_retries.
+     * </pre>
+     *
+     * <code>bool keep_retry_count = 50 [json_name = "keepRetryCount"];</code>
+     * @return The keepRetryCount.
+     */
+    @java.lang.Override
+    public boolean getKeepRetryCount() {
+      return instance.getKeepRetryCount();
+    }
+    /**
+     * <pre>
+     * Leave retry_count and runner_loss_count as they are.  Refused (PHASE_CONFLICT) for a task
+     * whose retry_count has reached max_retries.
+     * </pre>
+     *
+     * <code>bool keep_retry_count = 50 [json_name = "keepRetryCount"];</code>
+     * @param value The keepRetryCount to set.
+     * @return This builder for chaining.
+     */
+    public Builder setKeepRetryCount(boolean value) {
+      copyOnWrite();
+      instance.setKeepRetryCount(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * Leave retry_count and runner_loss_count as they are.  Refused (PHASE_CONFLICT) for a task
+     * whose retry_count has reached max_retries.
+     * </pre>
+     *
+     * <code>bool keep_retry_count = 50 [json_name = "keepRetryCount"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearKeepRetryCount() {
+      copyOnWrite();
+      instance.clearKeepRetryCount();
+      return this;
+    }
+
+    /**
+     * <pre>
+     * Also revive the tasks that ended by DEPENDENCY_FAILED because of this one, and those that
+     * ended because of them; page by page, soon after the call.
+     * </pre>
+     *
+     * <code>bool cascade = 5 [json_name = "cascade"];</code>
+     * @return The cascade.
+     */
+    @java.lang.Override
+    public boolean getCascade() {
+      return instance.getCascade();
+    }
+    /**
+     * <pre>
+     * Also revive the tasks that ended by DEPENDENCY_FAILED because of this one, and those that
+     * ended because of them; page by page, soon after the call.
+     * </pre>
+     *
+     * <code>bool cascade = 5 [json_name = "cascade"];</code>
+     * @param value The cascade to set.
+     * @return This builder for chaining.
+     */
+    public Builder setCascade(boolean value) {
+      copyOnWrite();
+      instance.setCascade(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * Also revive the tasks that ended by DEPENDENCY_FAILED because of this one, and those that
+     * ended because of them; page by page, soon after the call.
+     * </pre>
+     *
+     * <code>bool cascade = 5 [json_name = "cascade"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearCascade() {
+      copyOnWrite();
+      instance.clearCascade();
+      return this;
+    }
+
     // @@protoc_insertion_point(builder_scope:taskyard.v1.RetryTaskRequest)
   }
   @java.lang.Override
@@ -573,10 +741,12 @@ public  final class RetryTaskRequest extends
             "discardCheckpoints_",
             "resourceVersion_",
             "requestId_",
+            "cascade_",
+            "keepRetryCount_",
           };
           java.lang.String info =
-              "\u0000\u0004\u0000\u0000\u0001\u0004\u0004\u0000\u0000\u0000\u0001\u0208\u0002\u0007" +
-              "\u0003\u0002\u0004\u0208";
+              "\u0000\u0006\u0000\u0000\u00012\u0006\u0000\u0000\u0000\u0001\u0208\u0002\u0007\u0003" +
+              "\u0002\u0004\u0208\u0005\u00072\u0007";
           return newMessageInfo(DEFAULT_INSTANCE, info, objects);
       }
       case GET_DEFAULT_INSTANCE: {

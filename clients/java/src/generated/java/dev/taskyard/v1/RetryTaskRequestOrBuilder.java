@@ -69,4 +69,26 @@ public interface RetryTaskRequestOrBuilder extends
    */
   com.google.protobuf.ByteString
       getRequestIdBytes();
+
+  /**
+   * <pre>
+   * Leave retry_count and runner_loss_count as they are.  Refused (PHASE_CONFLICT) for a task
+   * whose retry_count has reached max_retries.
+   * </pre>
+   *
+   * <code>bool keep_retry_count = 50 [json_name = "keepRetryCount"];</code>
+   * @return The keepRetryCount.
+   */
+  boolean getKeepRetryCount();
+
+  /**
+   * <pre>
+   * Also revive the tasks that ended by DEPENDENCY_FAILED because of this one, and those that
+   * ended because of them; page by page, soon after the call.
+   * </pre>
+   *
+   * <code>bool cascade = 5 [json_name = "cascade"];</code>
+   * @return The cascade.
+   */
+  boolean getCascade();
 }

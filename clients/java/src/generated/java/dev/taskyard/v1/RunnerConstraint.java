@@ -21,6 +21,7 @@ public  final class RunnerConstraint extends
   private RunnerConstraint() {
     runnerIds_ = com.google.protobuf.GeneratedMessageLite.emptyProtobufList();
     taskTypes_ = com.google.protobuf.GeneratedMessageLite.emptyProtobufList();
+    tags_ = com.google.protobuf.GeneratedMessageLite.emptyProtobufList();
   }
   private int bitField0_;
   public static final int RUNNER_IDS_FIELD_NUMBER = 1;
@@ -351,6 +352,137 @@ public  final class RunnerConstraint extends
     checkByteStringIsUtf8(value);
     ensureTaskTypesIsMutable();
     taskTypes_.add(value.toStringUtf8());
+  }
+
+  public static final int TAGS_FIELD_NUMBER = 50;
+  private com.google.protobuf.Internal.ProtobufList<java.lang.String> tags_;
+  /**
+   * <pre>
+   * Each is the key or the value of a label of the runner (seed: worker_tags as a list).
+   * </pre>
+   *
+   * <code>repeated string tags = 50 [json_name = "tags"];</code>
+   * @return A list containing the tags.
+   */
+  @java.lang.Override
+  public java.util.List<java.lang.String> getTagsList() {
+    return tags_;
+  }
+  /**
+   * <pre>
+   * Each is the key or the value of a label of the runner (seed: worker_tags as a list).
+   * </pre>
+   *
+   * <code>repeated string tags = 50 [json_name = "tags"];</code>
+   * @return The count of tags.
+   */
+  @java.lang.Override
+  public int getTagsCount() {
+    return tags_.size();
+  }
+  /**
+   * <pre>
+   * Each is the key or the value of a label of the runner (seed: worker_tags as a list).
+   * </pre>
+   *
+   * <code>repeated string tags = 50 [json_name = "tags"];</code>
+   * @param index The index of the element to return.
+   * @return The tags at the given index.
+   */
+  @java.lang.Override
+  public java.lang.String getTags(int index) {
+    return tags_.get(index);
+  }
+  /**
+   * <pre>
+   * Each is the key or the value of a label of the runner (seed: worker_tags as a list).
+   * </pre>
+   *
+   * <code>repeated string tags = 50 [json_name = "tags"];</code>
+   * @param index The index of the value to return.
+   * @return The bytes of the tags at the given index.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getTagsBytes(int index) {
+    return com.google.protobuf.ByteString.copyFromUtf8(
+        tags_.get(index));
+  }
+  private void ensureTagsIsMutable() {
+    com.google.protobuf.Internal.ProtobufList<java.lang.String> tmp =
+        tags_;  if (!tmp.isModifiable()) {
+      tags_ =
+          com.google.protobuf.GeneratedMessageLite.mutableCopy(tmp);
+     }
+  }
+  /**
+   * <pre>
+   * Each is the key or the value of a label of the runner (seed: worker_tags as a list).
+   * </pre>
+   *
+   * <code>repeated string tags = 50 [json_name = "tags"];</code>
+   * @param index The index to set the value at.
+   * @param value The tags to set.
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void setTags(
+      int index, java.lang.String value) {
+    value.getClass();  // minimal bytecode null check
+    ensureTagsIsMutable();
+    tags_.set(index, value);
+  }
+  /**
+   * <pre>
+   * Each is the key or the value of a label of the runner (seed: worker_tags as a list).
+   * </pre>
+   *
+   * <code>repeated string tags = 50 [json_name = "tags"];</code>
+   * @param value The tags to add.
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void addTags(
+      java.lang.String value) {
+    value.getClass();  // minimal bytecode null check
+    ensureTagsIsMutable();
+    tags_.add(value);
+  }
+  /**
+   * <pre>
+   * Each is the key or the value of a label of the runner (seed: worker_tags as a list).
+   * </pre>
+   *
+   * <code>repeated string tags = 50 [json_name = "tags"];</code>
+   * @param values The tags to add.
+   */
+  private void addAllTags(
+      java.lang.Iterable<java.lang.String> values) {
+    ensureTagsIsMutable();
+    com.google.protobuf.AbstractMessageLite.addAll(
+        values, tags_);
+  }
+  /**
+   * <pre>
+   * Each is the key or the value of a label of the runner (seed: worker_tags as a list).
+   * </pre>
+   *
+   * <code>repeated string tags = 50 [json_name = "tags"];</code>
+   */
+  private void clearTags() {
+    tags_ = com.google.protobuf.GeneratedMessageLite.emptyProtobufList();
+  }
+  /**
+   * <pre>
+   * Each is the key or the value of a label of the runner (seed: worker_tags as a list).
+   * </pre>
+   *
+   * <code>repeated string tags = 50 [json_name = "tags"];</code>
+   * @param value The bytes of the tags to add.
+   */
+  private void addTagsBytes(
+      com.google.protobuf.ByteString value) {
+    checkByteStringIsUtf8(value);
+    ensureTagsIsMutable();
+    tags_.add(value.toStringUtf8());
   }
 
   public static dev.taskyard.v1.RunnerConstraint parseFrom(
@@ -781,6 +913,134 @@ public  final class RunnerConstraint extends
       return this;
     }
 
+    /**
+     * <pre>
+     * Each is the key or the value of a label of the runner (seed: worker_tags as a list).
+     * </pre>
+     *
+     * <code>repeated string tags = 50 [json_name = "tags"];</code>
+     * @return A list containing the tags.
+     */
+    @java.lang.Override
+    public java.util.List<java.lang.String>
+        getTagsList() {
+      return java.util.Collections.unmodifiableList(
+          instance.getTagsList());
+    }
+    /**
+     * <pre>
+     * Each is the key or the value of a label of the runner (seed: worker_tags as a list).
+     * </pre>
+     *
+     * <code>repeated string tags = 50 [json_name = "tags"];</code>
+     * @return The count of tags.
+     */
+    @java.lang.Override
+    public int getTagsCount() {
+      return instance.getTagsCount();
+    }
+    /**
+     * <pre>
+     * Each is the key or the value of a label of the runner (seed: worker_tags as a list).
+     * </pre>
+     *
+     * <code>repeated string tags = 50 [json_name = "tags"];</code>
+     * @param index The index of the element to return.
+     * @return The tags at the given index.
+     */
+    @java.lang.Override
+    public java.lang.String getTags(int index) {
+      return instance.getTags(index);
+    }
+    /**
+     * <pre>
+     * Each is the key or the value of a label of the runner (seed: worker_tags as a list).
+     * </pre>
+     *
+     * <code>repeated string tags = 50 [json_name = "tags"];</code>
+     * @param index The index of the value to return.
+     * @return The bytes of the tags at the given index.
+     */
+    @java.lang.Override
+    public com.google.protobuf.ByteString
+        getTagsBytes(int index) {
+      return instance.getTagsBytes(index);
+    }
+    /**
+     * <pre>
+     * Each is the key or the value of a label of the runner (seed: worker_tags as a list).
+     * </pre>
+     *
+     * <code>repeated string tags = 50 [json_name = "tags"];</code>
+     * @param index The index to set the value at.
+     * @param value The tags to set.
+     * @return This builder for chaining.
+     */
+    public Builder setTags(
+        int index, java.lang.String value) {
+      copyOnWrite();
+      instance.setTags(index, value);
+      return this;
+    }
+    /**
+     * <pre>
+     * Each is the key or the value of a label of the runner (seed: worker_tags as a list).
+     * </pre>
+     *
+     * <code>repeated string tags = 50 [json_name = "tags"];</code>
+     * @param value The tags to add.
+     * @return This builder for chaining.
+     */
+    public Builder addTags(
+        java.lang.String value) {
+      copyOnWrite();
+      instance.addTags(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * Each is the key or the value of a label of the runner (seed: worker_tags as a list).
+     * </pre>
+     *
+     * <code>repeated string tags = 50 [json_name = "tags"];</code>
+     * @param values The tags to add.
+     * @return This builder for chaining.
+     */
+    public Builder addAllTags(
+        java.lang.Iterable<java.lang.String> values) {
+      copyOnWrite();
+      instance.addAllTags(values);
+      return this;
+    }
+    /**
+     * <pre>
+     * Each is the key or the value of a label of the runner (seed: worker_tags as a list).
+     * </pre>
+     *
+     * <code>repeated string tags = 50 [json_name = "tags"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearTags() {
+      copyOnWrite();
+      instance.clearTags();
+      return this;
+    }
+    /**
+     * <pre>
+     * Each is the key or the value of a label of the runner (seed: worker_tags as a list).
+     * </pre>
+     *
+     * <code>repeated string tags = 50 [json_name = "tags"];</code>
+     * @param value The bytes of the tags to add.
+     * @return This builder for chaining.
+     */
+    public Builder addTagsBytes(
+        com.google.protobuf.ByteString value) {
+      copyOnWrite();
+      instance.addTagsBytes(value);
+      return this;
+    }
+
     // @@protoc_insertion_point(builder_scope:taskyard.v1.RunnerConstraint)
   }
   @java.lang.Override
@@ -801,10 +1061,11 @@ public  final class RunnerConstraint extends
             "runnerIds_",
             "selector_",
             "taskTypes_",
+            "tags_",
           };
           java.lang.String info =
-              "\u0000\u0003\u0000\u0001\u0001\u0003\u0003\u0000\u0002\u0000\u0001\u021a\u0002\u1009" +
-              "\u0000\u0003\u021a";
+              "\u0000\u0004\u0000\u0001\u00012\u0004\u0000\u0003\u0000\u0001\u021a\u0002\u1009\u0000" +
+              "\u0003\u021a2\u021a";
           return newMessageInfo(DEFAULT_INSTANCE, info, objects);
       }
       case GET_DEFAULT_INSTANCE: {

@@ -110,4 +110,45 @@ public interface RunnerConstraintOrBuilder extends
    */
   com.google.protobuf.ByteString
       getTaskTypesBytes(int index);
+
+  /**
+   * <pre>
+   * Each is the key or the value of a label of the runner (seed: worker_tags as a list).
+   * </pre>
+   *
+   * <code>repeated string tags = 50 [json_name = "tags"];</code>
+   * @return A list containing the tags.
+   */
+  java.util.List<java.lang.String>
+      getTagsList();
+  /**
+   * <pre>
+   * Each is the key or the value of a label of the runner (seed: worker_tags as a list).
+   * </pre>
+   *
+   * <code>repeated string tags = 50 [json_name = "tags"];</code>
+   * @return The count of tags.
+   */
+  int getTagsCount();
+  /**
+   * <pre>
+   * Each is the key or the value of a label of the runner (seed: worker_tags as a list).
+   * </pre>
+   *
+   * <code>repeated string tags = 50 [json_name = "tags"];</code>
+   * @param index The index of the element to return.
+   * @return The tags at the given index.
+   */
+  java.lang.String getTags(int index);
+  /**
+   * <pre>
+   * Each is the key or the value of a label of the runner (seed: worker_tags as a list).
+   * </pre>
+   *
+   * <code>repeated string tags = 50 [json_name = "tags"];</code>
+   * @param index The index of the element to return.
+   * @return The tags at the given index.
+   */
+  com.google.protobuf.ByteString
+      getTagsBytes(int index);
 }

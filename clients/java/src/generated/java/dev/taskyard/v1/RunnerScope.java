@@ -21,6 +21,7 @@ public  final class RunnerScope extends
   private RunnerScope() {
     runnerId_ = "";
     tenants_ = com.google.protobuf.GeneratedMessageLite.emptyProtobufList();
+    runnerIdPattern_ = "";
   }
   public static final int RUNNER_ID_FIELD_NUMBER = 1;
   private java.lang.String runnerId_;
@@ -336,6 +337,112 @@ java.lang.String defaultValue) {
   private java.util.Map<java.lang.String, java.lang.String>
   getMutableLabelsMap() {
     return internalGetMutableLabels();
+  }
+
+  public static final int RUNNER_ID_PATTERN_FIELD_NUMBER = 50;
+  private java.lang.String runnerIdPattern_;
+  /**
+   * <pre>
+   * Pattern (RE2) that its runner id must match when it registers; empty = any.
+   * </pre>
+   *
+   * <code>string runner_id_pattern = 50 [json_name = "runnerIdPattern"];</code>
+   * @return The runnerIdPattern.
+   */
+  @java.lang.Override
+  public java.lang.String getRunnerIdPattern() {
+    return runnerIdPattern_;
+  }
+  /**
+   * <pre>
+   * Pattern (RE2) that its runner id must match when it registers; empty = any.
+   * </pre>
+   *
+   * <code>string runner_id_pattern = 50 [json_name = "runnerIdPattern"];</code>
+   * @return The bytes for runnerIdPattern.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getRunnerIdPatternBytes() {
+    return com.google.protobuf.ByteString.copyFromUtf8(runnerIdPattern_);
+  }
+  /**
+   * <pre>
+   * Pattern (RE2) that its runner id must match when it registers; empty = any.
+   * </pre>
+   *
+   * <code>string runner_id_pattern = 50 [json_name = "runnerIdPattern"];</code>
+   * @param value The runnerIdPattern to set.
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void setRunnerIdPattern(
+      java.lang.String value) {
+    value.getClass();  // minimal bytecode null check
+
+    runnerIdPattern_ = value;
+  }
+  /**
+   * <pre>
+   * Pattern (RE2) that its runner id must match when it registers; empty = any.
+   * </pre>
+   *
+   * <code>string runner_id_pattern = 50 [json_name = "runnerIdPattern"];</code>
+   */
+  private void clearRunnerIdPattern() {
+
+    runnerIdPattern_ = getDefaultInstance().getRunnerIdPattern();
+  }
+  /**
+   * <pre>
+   * Pattern (RE2) that its runner id must match when it registers; empty = any.
+   * </pre>
+   *
+   * <code>string runner_id_pattern = 50 [json_name = "runnerIdPattern"];</code>
+   * @param value The bytes for runnerIdPattern to set.
+   */
+  private void setRunnerIdPatternBytes(
+      com.google.protobuf.ByteString value) {
+    checkByteStringIsUtf8(value);
+    runnerIdPattern_ = value.toStringUtf8();
+
+  }
+
+  public static final int BACKEND_TYPE_REQUIRED_FIELD_NUMBER = 51;
+  private boolean backendTypeRequired_;
+  /**
+   * <pre>
+   * It must name its backend_type when it registers.
+   * </pre>
+   *
+   * <code>bool backend_type_required = 51 [json_name = "backendTypeRequired"];</code>
+   * @return The backendTypeRequired.
+   */
+  @java.lang.Override
+  public boolean getBackendTypeRequired() {
+    return backendTypeRequired_;
+  }
+  /**
+   * <pre>
+   * It must name its backend_type when it registers.
+   * </pre>
+   *
+   * <code>bool backend_type_required = 51 [json_name = "backendTypeRequired"];</code>
+   * @param value The backendTypeRequired to set.
+   */
+  private void setBackendTypeRequired(boolean value) {
+    
+    backendTypeRequired_ = value;
+  }
+  /**
+   * <pre>
+   * It must name its backend_type when it registers.
+   * </pre>
+   *
+   * <code>bool backend_type_required = 51 [json_name = "backendTypeRequired"];</code>
+   */
+  private void clearBackendTypeRequired() {
+
+    backendTypeRequired_ = false;
   }
 
   public static dev.taskyard.v1.RunnerScope parseFrom(
@@ -764,6 +871,115 @@ java.lang.String defaultValue) {
       return this;
     }
 
+    /**
+     * <pre>
+     * Pattern (RE2) that its runner id must match when it registers; empty = any.
+     * </pre>
+     *
+     * <code>string runner_id_pattern = 50 [json_name = "runnerIdPattern"];</code>
+     * @return The runnerIdPattern.
+     */
+    @java.lang.Override
+    public java.lang.String getRunnerIdPattern() {
+      return instance.getRunnerIdPattern();
+    }
+    /**
+     * <pre>
+     * Pattern (RE2) that its runner id must match when it registers; empty = any.
+     * </pre>
+     *
+     * <code>string runner_id_pattern = 50 [json_name = "runnerIdPattern"];</code>
+     * @return The bytes for runnerIdPattern.
+     */
+    @java.lang.Override
+    public com.google.protobuf.ByteString
+        getRunnerIdPatternBytes() {
+      return instance.getRunnerIdPatternBytes();
+    }
+    /**
+     * <pre>
+     * Pattern (RE2) that its runner id must match when it registers; empty = any.
+     * </pre>
+     *
+     * <code>string runner_id_pattern = 50 [json_name = "runnerIdPattern"];</code>
+     * @param value The runnerIdPattern to set.
+     * @return This builder for chaining.
+     */
+    public Builder setRunnerIdPattern(
+        java.lang.String value) {
+      copyOnWrite();
+      instance.setRunnerIdPattern(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * Pattern (RE2) that its runner id must match when it registers; empty = any.
+     * </pre>
+     *
+     * <code>string runner_id_pattern = 50 [json_name = "runnerIdPattern"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearRunnerIdPattern() {
+      copyOnWrite();
+      instance.clearRunnerIdPattern();
+      return this;
+    }
+    /**
+     * <pre>
+     * Pattern (RE2) that its runner id must match when it registers; empty = any.
+     * </pre>
+     *
+     * <code>string runner_id_pattern = 50 [json_name = "runnerIdPattern"];</code>
+     * @param value The bytes for runnerIdPattern to set.
+     * @return This builder for chaining.
+     */
+    public Builder setRunnerIdPatternBytes(
+        com.google.protobuf.ByteString value) {
+      copyOnWrite();
+      instance.setRunnerIdPatternBytes(value);
+      return this;
+    }
+
+    /**
+     * <pre>
+     * It must name its backend_type when it registers.
+     * </pre>
+     *
+     * <code>bool backend_type_required = 51 [json_name = "backendTypeRequired"];</code>
+     * @return The backendTypeRequired.
+     */
+    @java.lang.Override
+    public boolean getBackendTypeRequired() {
+      return instance.getBackendTypeRequired();
+    }
+    /**
+     * <pre>
+     * It must name its backend_type when it registers.
+     * </pre>
+     *
+     * <code>bool backend_type_required = 51 [json_name = "backendTypeRequired"];</code>
+     * @param value The backendTypeRequired to set.
+     * @return This builder for chaining.
+     */
+    public Builder setBackendTypeRequired(boolean value) {
+      copyOnWrite();
+      instance.setBackendTypeRequired(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * It must name its backend_type when it registers.
+     * </pre>
+     *
+     * <code>bool backend_type_required = 51 [json_name = "backendTypeRequired"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearBackendTypeRequired() {
+      copyOnWrite();
+      instance.clearBackendTypeRequired();
+      return this;
+    }
+
     // @@protoc_insertion_point(builder_scope:taskyard.v1.RunnerScope)
   }
   @java.lang.Override
@@ -784,10 +1000,12 @@ java.lang.String defaultValue) {
             "tenants_",
             "labels_",
             LabelsDefaultEntryHolder.defaultEntry,
+            "runnerIdPattern_",
+            "backendTypeRequired_",
           };
           java.lang.String info =
-              "\u0000\u0003\u0000\u0000\u0001\u0003\u0003\u0001\u0001\u0000\u0001\u0208\u0002\u021a" +
-              "\u00032";
+              "\u0000\u0005\u0000\u0000\u00013\u0005\u0001\u0001\u0000\u0001\u0208\u0002\u021a\u0003" +
+              "22\u02083\u0007";
           return newMessageInfo(DEFAULT_INSTANCE, info, objects);
       }
       case GET_DEFAULT_INSTANCE: {

@@ -126,4 +126,34 @@ java.lang.String defaultValue);
 
   java.lang.String getLabelsOrThrow(
       java.lang.String key);
+
+  /**
+   * <pre>
+   * Pattern (RE2) that its runner id must match when it registers; empty = any.
+   * </pre>
+   *
+   * <code>string runner_id_pattern = 50 [json_name = "runnerIdPattern"];</code>
+   * @return The runnerIdPattern.
+   */
+  java.lang.String getRunnerIdPattern();
+  /**
+   * <pre>
+   * Pattern (RE2) that its runner id must match when it registers; empty = any.
+   * </pre>
+   *
+   * <code>string runner_id_pattern = 50 [json_name = "runnerIdPattern"];</code>
+   * @return The bytes for runnerIdPattern.
+   */
+  com.google.protobuf.ByteString
+      getRunnerIdPatternBytes();
+
+  /**
+   * <pre>
+   * It must name its backend_type when it registers.
+   * </pre>
+   *
+   * <code>bool backend_type_required = 51 [json_name = "backendTypeRequired"];</code>
+   * @return The backendTypeRequired.
+   */
+  boolean getBackendTypeRequired();
 }

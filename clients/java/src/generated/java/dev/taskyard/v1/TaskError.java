@@ -92,7 +92,7 @@ public  final class TaskError extends
    * Machine-readable cause in UPPER_SNAKE_CASE.  Set by the platform: EXIT_NONZERO,
    * KILLED_BY_SIGNAL, OUT_OF_MEMORY, OUT_OF_PROCESSES, START_FAILED, QUEUE_TIMEOUT, ATTEMPT_TIMEOUT,
    * SILENCE_TIMEOUT, TOTAL_TIMEOUT, RUNNER_LOST, QUARANTINED, SPOOL_FULL, CANCELLED,
-   * RESULT_SCHEMA_VIOLATION.  Workloads may use their own.
+   * RESULT_SCHEMA_VIOLATION, DEPENDENCY_FAILED.  Workloads may use their own.
    * </pre>
    *
    * <code>string code = 2 [json_name = "code"];</code>
@@ -107,7 +107,7 @@ public  final class TaskError extends
    * Machine-readable cause in UPPER_SNAKE_CASE.  Set by the platform: EXIT_NONZERO,
    * KILLED_BY_SIGNAL, OUT_OF_MEMORY, OUT_OF_PROCESSES, START_FAILED, QUEUE_TIMEOUT, ATTEMPT_TIMEOUT,
    * SILENCE_TIMEOUT, TOTAL_TIMEOUT, RUNNER_LOST, QUARANTINED, SPOOL_FULL, CANCELLED,
-   * RESULT_SCHEMA_VIOLATION.  Workloads may use their own.
+   * RESULT_SCHEMA_VIOLATION, DEPENDENCY_FAILED.  Workloads may use their own.
    * </pre>
    *
    * <code>string code = 2 [json_name = "code"];</code>
@@ -123,7 +123,7 @@ public  final class TaskError extends
    * Machine-readable cause in UPPER_SNAKE_CASE.  Set by the platform: EXIT_NONZERO,
    * KILLED_BY_SIGNAL, OUT_OF_MEMORY, OUT_OF_PROCESSES, START_FAILED, QUEUE_TIMEOUT, ATTEMPT_TIMEOUT,
    * SILENCE_TIMEOUT, TOTAL_TIMEOUT, RUNNER_LOST, QUARANTINED, SPOOL_FULL, CANCELLED,
-   * RESULT_SCHEMA_VIOLATION.  Workloads may use their own.
+   * RESULT_SCHEMA_VIOLATION, DEPENDENCY_FAILED.  Workloads may use their own.
    * </pre>
    *
    * <code>string code = 2 [json_name = "code"];</code>
@@ -141,7 +141,7 @@ public  final class TaskError extends
    * Machine-readable cause in UPPER_SNAKE_CASE.  Set by the platform: EXIT_NONZERO,
    * KILLED_BY_SIGNAL, OUT_OF_MEMORY, OUT_OF_PROCESSES, START_FAILED, QUEUE_TIMEOUT, ATTEMPT_TIMEOUT,
    * SILENCE_TIMEOUT, TOTAL_TIMEOUT, RUNNER_LOST, QUARANTINED, SPOOL_FULL, CANCELLED,
-   * RESULT_SCHEMA_VIOLATION.  Workloads may use their own.
+   * RESULT_SCHEMA_VIOLATION, DEPENDENCY_FAILED.  Workloads may use their own.
    * </pre>
    *
    * <code>string code = 2 [json_name = "code"];</code>
@@ -155,7 +155,7 @@ public  final class TaskError extends
    * Machine-readable cause in UPPER_SNAKE_CASE.  Set by the platform: EXIT_NONZERO,
    * KILLED_BY_SIGNAL, OUT_OF_MEMORY, OUT_OF_PROCESSES, START_FAILED, QUEUE_TIMEOUT, ATTEMPT_TIMEOUT,
    * SILENCE_TIMEOUT, TOTAL_TIMEOUT, RUNNER_LOST, QUARANTINED, SPOOL_FULL, CANCELLED,
-   * RESULT_SCHEMA_VIOLATION.  Workloads may use their own.
+   * RESULT_SCHEMA_VIOLATION, DEPENDENCY_FAILED.  Workloads may use their own.
    * </pre>
    *
    * <code>string code = 2 [json_name = "code"];</code>
@@ -476,7 +476,7 @@ public  final class TaskError extends
      * Machine-readable cause in UPPER_SNAKE_CASE.  Set by the platform: EXIT_NONZERO,
      * KILLED_BY_SIGNAL, OUT_OF_MEMORY, OUT_OF_PROCESSES, START_FAILED, QUEUE_TIMEOUT, ATTEMPT_TIMEOUT,
      * SILENCE_TIMEOUT, TOTAL_TIMEOUT, RUNNER_LOST, QUARANTINED, SPOOL_FULL, CANCELLED,
-     * RESULT_SCHEMA_VIOLATION.  Workloads may use their own.
+     * RESULT_SCHEMA_VIOLATION, DEPENDENCY_FAILED.  Workloads may use their own.
      * </pre>
      *
      * <code>string code = 2 [json_name = "code"];</code>
@@ -491,7 +491,7 @@ public  final class TaskError extends
      * Machine-readable cause in UPPER_SNAKE_CASE.  Set by the platform: EXIT_NONZERO,
      * KILLED_BY_SIGNAL, OUT_OF_MEMORY, OUT_OF_PROCESSES, START_FAILED, QUEUE_TIMEOUT, ATTEMPT_TIMEOUT,
      * SILENCE_TIMEOUT, TOTAL_TIMEOUT, RUNNER_LOST, QUARANTINED, SPOOL_FULL, CANCELLED,
-     * RESULT_SCHEMA_VIOLATION.  Workloads may use their own.
+     * RESULT_SCHEMA_VIOLATION, DEPENDENCY_FAILED.  Workloads may use their own.
      * </pre>
      *
      * <code>string code = 2 [json_name = "code"];</code>
@@ -507,7 +507,7 @@ public  final class TaskError extends
      * Machine-readable cause in UPPER_SNAKE_CASE.  Set by the platform: EXIT_NONZERO,
      * KILLED_BY_SIGNAL, OUT_OF_MEMORY, OUT_OF_PROCESSES, START_FAILED, QUEUE_TIMEOUT, ATTEMPT_TIMEOUT,
      * SILENCE_TIMEOUT, TOTAL_TIMEOUT, RUNNER_LOST, QUARANTINED, SPOOL_FULL, CANCELLED,
-     * RESULT_SCHEMA_VIOLATION.  Workloads may use their own.
+     * RESULT_SCHEMA_VIOLATION, DEPENDENCY_FAILED.  Workloads may use their own.
      * </pre>
      *
      * <code>string code = 2 [json_name = "code"];</code>
@@ -525,7 +525,7 @@ public  final class TaskError extends
      * Machine-readable cause in UPPER_SNAKE_CASE.  Set by the platform: EXIT_NONZERO,
      * KILLED_BY_SIGNAL, OUT_OF_MEMORY, OUT_OF_PROCESSES, START_FAILED, QUEUE_TIMEOUT, ATTEMPT_TIMEOUT,
      * SILENCE_TIMEOUT, TOTAL_TIMEOUT, RUNNER_LOST, QUARANTINED, SPOOL_FULL, CANCELLED,
-     * RESULT_SCHEMA_VIOLATION.  Workloads may use their own.
+     * RESULT_SCHEMA_VIOLATION, DEPENDENCY_FAILED.  Workloads may use their own.
      * </pre>
      *
      * <code>string code = 2 [json_name = "code"];</code>
@@ -541,7 +541,7 @@ public  final class TaskError extends
      * Machine-readable cause in UPPER_SNAKE_CASE.  Set by the platform: EXIT_NONZERO,
      * KILLED_BY_SIGNAL, OUT_OF_MEMORY, OUT_OF_PROCESSES, START_FAILED, QUEUE_TIMEOUT, ATTEMPT_TIMEOUT,
      * SILENCE_TIMEOUT, TOTAL_TIMEOUT, RUNNER_LOST, QUARANTINED, SPOOL_FULL, CANCELLED,
-     * RESULT_SCHEMA_VIOLATION.  Workloads may use their own.
+     * RESULT_SCHEMA_VIOLATION, DEPENDENCY_FAILED.  Workloads may use their own.
      * </pre>
      *
      * <code>string code = 2 [json_name = "code"];</code>

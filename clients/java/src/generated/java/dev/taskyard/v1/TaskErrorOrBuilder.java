@@ -34,7 +34,7 @@ public interface TaskErrorOrBuilder extends
    * Machine-readable cause in UPPER_SNAKE_CASE.  Set by the platform: EXIT_NONZERO,
    * KILLED_BY_SIGNAL, OUT_OF_MEMORY, OUT_OF_PROCESSES, START_FAILED, QUEUE_TIMEOUT, ATTEMPT_TIMEOUT,
    * SILENCE_TIMEOUT, TOTAL_TIMEOUT, RUNNER_LOST, QUARANTINED, SPOOL_FULL, CANCELLED,
-   * RESULT_SCHEMA_VIOLATION.  Workloads may use their own.
+   * RESULT_SCHEMA_VIOLATION, DEPENDENCY_FAILED.  Workloads may use their own.
    * </pre>
    *
    * <code>string code = 2 [json_name = "code"];</code>
@@ -46,7 +46,7 @@ public interface TaskErrorOrBuilder extends
    * Machine-readable cause in UPPER_SNAKE_CASE.  Set by the platform: EXIT_NONZERO,
    * KILLED_BY_SIGNAL, OUT_OF_MEMORY, OUT_OF_PROCESSES, START_FAILED, QUEUE_TIMEOUT, ATTEMPT_TIMEOUT,
    * SILENCE_TIMEOUT, TOTAL_TIMEOUT, RUNNER_LOST, QUARANTINED, SPOOL_FULL, CANCELLED,
-   * RESULT_SCHEMA_VIOLATION.  Workloads may use their own.
+   * RESULT_SCHEMA_VIOLATION, DEPENDENCY_FAILED.  Workloads may use their own.
    * </pre>
    *
    * <code>string code = 2 [json_name = "code"];</code>

@@ -405,6 +405,36 @@ public final class TaskServiceGrpc {
     return getBatchRetryTasksMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<dev.taskyard.v1.BatchResetTasksRequest,
+      dev.taskyard.v1.BatchResetTasksResponse> getBatchResetTasksMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "BatchResetTasks",
+      requestType = dev.taskyard.v1.BatchResetTasksRequest.class,
+      responseType = dev.taskyard.v1.BatchResetTasksResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.taskyard.v1.BatchResetTasksRequest,
+      dev.taskyard.v1.BatchResetTasksResponse> getBatchResetTasksMethod() {
+    io.grpc.MethodDescriptor<dev.taskyard.v1.BatchResetTasksRequest, dev.taskyard.v1.BatchResetTasksResponse> getBatchResetTasksMethod;
+    if ((getBatchResetTasksMethod = TaskServiceGrpc.getBatchResetTasksMethod) == null) {
+      synchronized (TaskServiceGrpc.class) {
+        if ((getBatchResetTasksMethod = TaskServiceGrpc.getBatchResetTasksMethod) == null) {
+          TaskServiceGrpc.getBatchResetTasksMethod = getBatchResetTasksMethod =
+              io.grpc.MethodDescriptor.<dev.taskyard.v1.BatchResetTasksRequest, dev.taskyard.v1.BatchResetTasksResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "BatchResetTasks"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.lite.ProtoLiteUtils.marshaller(
+                  dev.taskyard.v1.BatchResetTasksRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.lite.ProtoLiteUtils.marshaller(
+                  dev.taskyard.v1.BatchResetTasksResponse.getDefaultInstance()))
+              .build();
+        }
+      }
+    }
+    return getBatchResetTasksMethod;
+  }
+
   private static volatile io.grpc.MethodDescriptor<dev.taskyard.v1.ReportTaskStatusRequest,
       dev.taskyard.v1.ReportTaskStatusResponse> getReportTaskStatusMethod;
 
@@ -834,7 +864,8 @@ public final class TaskServiceGrpc {
     /**
      * <pre>
      * Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-     * Errors: NOT_FOUND (NOT_FOUND: tenant; TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
+     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+     * TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
      * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
      * RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
@@ -915,7 +946,7 @@ public final class TaskServiceGrpc {
      * Deletes an ended task with its runs, logs and checkpoints; the audit trail stays.  Safe to
      * repeat with allow_missing.
      * Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH); FAILED_PRECONDITION
-     * (PHASE_CONFLICT: it is live, cancel it first).
+     * (PHASE_CONFLICT: it is live, cancel it first; DELETION_PROTECTED: by its task type).
      * </pre>
      */
     default void deleteTask(dev.taskyard.v1.DeleteTaskRequest request,
@@ -975,8 +1006,10 @@ public final class TaskServiceGrpc {
 
     /**
      * <pre>
-     * Terminal and not SUCCEEDED -&gt; PENDING, with fresh retry budgets.  Safe to repeat with a
-     * request_id or a resource_version.
+     * Terminal and not SUCCEEDED -&gt; PENDING, with fresh retry budgets.  The tasks of spec.after are
+     * judged anew: the task waits for those that have not ended, and one that ended otherwise than
+     * its condition requires refuses the retry.  Safe to repeat with a request_id or a
+     * resource_version.
      * Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT, TASK_TYPE_DISABLED,
      * TENANT_SUSPENDED); RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, SLOT_QUEUE_FULL);
      * ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED (RESOURCE_VERSION_MISMATCH).
@@ -997,6 +1030,21 @@ public final class TaskServiceGrpc {
     default void batchRetryTasks(dev.taskyard.v1.BatchRetryTasksRequest request,
         io.grpc.stub.StreamObserver<dev.taskyard.v1.BatchRetryTasksResponse> responseObserver) {
       io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getBatchRetryTasksMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Takes up to 1000 leased tasks, by name or by filter, from their holders and queues them
+     * again, each on its own: for tasks that hang although their runner is alive.  Uses up a runner
+     * loss, no retry; `reason` becomes status.error.message.  Work that must not overlap is queued
+     * once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT per task.
+     * Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task: NOT_FOUND;
+     * FAILED_PRECONDITION (PHASE_CONFLICT: no lease, or being cancelled).
+     * </pre>
+     */
+    default void batchResetTasks(dev.taskyard.v1.BatchResetTasksRequest request,
+        io.grpc.stub.StreamObserver<dev.taskyard.v1.BatchResetTasksResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getBatchResetTasksMethod(), responseObserver);
     }
 
     /**
@@ -1198,7 +1246,8 @@ public final class TaskServiceGrpc {
     /**
      * <pre>
      * Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-     * Errors: NOT_FOUND (NOT_FOUND: tenant; TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
+     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+     * TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
      * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
      * RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
@@ -1285,7 +1334,7 @@ public final class TaskServiceGrpc {
      * Deletes an ended task with its runs, logs and checkpoints; the audit trail stays.  Safe to
      * repeat with allow_missing.
      * Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH); FAILED_PRECONDITION
-     * (PHASE_CONFLICT: it is live, cancel it first).
+     * (PHASE_CONFLICT: it is live, cancel it first; DELETION_PROTECTED: by its task type).
      * </pre>
      */
     public void deleteTask(dev.taskyard.v1.DeleteTaskRequest request,
@@ -1350,8 +1399,10 @@ public final class TaskServiceGrpc {
 
     /**
      * <pre>
-     * Terminal and not SUCCEEDED -&gt; PENDING, with fresh retry budgets.  Safe to repeat with a
-     * request_id or a resource_version.
+     * Terminal and not SUCCEEDED -&gt; PENDING, with fresh retry budgets.  The tasks of spec.after are
+     * judged anew: the task waits for those that have not ended, and one that ended otherwise than
+     * its condition requires refuses the retry.  Safe to repeat with a request_id or a
+     * resource_version.
      * Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT, TASK_TYPE_DISABLED,
      * TENANT_SUSPENDED); RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, SLOT_QUEUE_FULL);
      * ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED (RESOURCE_VERSION_MISMATCH).
@@ -1374,6 +1425,22 @@ public final class TaskServiceGrpc {
         io.grpc.stub.StreamObserver<dev.taskyard.v1.BatchRetryTasksResponse> responseObserver) {
       io.grpc.stub.ClientCalls.asyncUnaryCall(
           getChannel().newCall(getBatchRetryTasksMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Takes up to 1000 leased tasks, by name or by filter, from their holders and queues them
+     * again, each on its own: for tasks that hang although their runner is alive.  Uses up a runner
+     * loss, no retry; `reason` becomes status.error.message.  Work that must not overlap is queued
+     * once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT per task.
+     * Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task: NOT_FOUND;
+     * FAILED_PRECONDITION (PHASE_CONFLICT: no lease, or being cancelled).
+     * </pre>
+     */
+    public void batchResetTasks(dev.taskyard.v1.BatchResetTasksRequest request,
+        io.grpc.stub.StreamObserver<dev.taskyard.v1.BatchResetTasksResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getBatchResetTasksMethod(), getCallOptions()), request, responseObserver);
     }
 
     /**
@@ -1573,7 +1640,8 @@ public final class TaskServiceGrpc {
     /**
      * <pre>
      * Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-     * Errors: NOT_FOUND (NOT_FOUND: tenant; TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
+     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+     * TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
      * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
      * RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
@@ -1654,7 +1722,7 @@ public final class TaskServiceGrpc {
      * Deletes an ended task with its runs, logs and checkpoints; the audit trail stays.  Safe to
      * repeat with allow_missing.
      * Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH); FAILED_PRECONDITION
-     * (PHASE_CONFLICT: it is live, cancel it first).
+     * (PHASE_CONFLICT: it is live, cancel it first; DELETION_PROTECTED: by its task type).
      * </pre>
      */
     public dev.taskyard.v1.DeleteTaskResponse deleteTask(dev.taskyard.v1.DeleteTaskRequest request) throws io.grpc.StatusException {
@@ -1714,8 +1782,10 @@ public final class TaskServiceGrpc {
 
     /**
      * <pre>
-     * Terminal and not SUCCEEDED -&gt; PENDING, with fresh retry budgets.  Safe to repeat with a
-     * request_id or a resource_version.
+     * Terminal and not SUCCEEDED -&gt; PENDING, with fresh retry budgets.  The tasks of spec.after are
+     * judged anew: the task waits for those that have not ended, and one that ended otherwise than
+     * its condition requires refuses the retry.  Safe to repeat with a request_id or a
+     * resource_version.
      * Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT, TASK_TYPE_DISABLED,
      * TENANT_SUSPENDED); RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, SLOT_QUEUE_FULL);
      * ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED (RESOURCE_VERSION_MISMATCH).
@@ -1736,6 +1806,21 @@ public final class TaskServiceGrpc {
     public dev.taskyard.v1.BatchRetryTasksResponse batchRetryTasks(dev.taskyard.v1.BatchRetryTasksRequest request) throws io.grpc.StatusException {
       return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
           getChannel(), getBatchRetryTasksMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Takes up to 1000 leased tasks, by name or by filter, from their holders and queues them
+     * again, each on its own: for tasks that hang although their runner is alive.  Uses up a runner
+     * loss, no retry; `reason` becomes status.error.message.  Work that must not overlap is queued
+     * once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT per task.
+     * Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task: NOT_FOUND;
+     * FAILED_PRECONDITION (PHASE_CONFLICT: no lease, or being cancelled).
+     * </pre>
+     */
+    public dev.taskyard.v1.BatchResetTasksResponse batchResetTasks(dev.taskyard.v1.BatchResetTasksRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getBatchResetTasksMethod(), getCallOptions(), request);
     }
 
     /**
@@ -1929,7 +2014,8 @@ public final class TaskServiceGrpc {
     /**
      * <pre>
      * Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-     * Errors: NOT_FOUND (NOT_FOUND: tenant; TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
+     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+     * TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
      * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
      * RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
@@ -2010,7 +2096,7 @@ public final class TaskServiceGrpc {
      * Deletes an ended task with its runs, logs and checkpoints; the audit trail stays.  Safe to
      * repeat with allow_missing.
      * Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH); FAILED_PRECONDITION
-     * (PHASE_CONFLICT: it is live, cancel it first).
+     * (PHASE_CONFLICT: it is live, cancel it first; DELETION_PROTECTED: by its task type).
      * </pre>
      */
     public dev.taskyard.v1.DeleteTaskResponse deleteTask(dev.taskyard.v1.DeleteTaskRequest request) {
@@ -2070,8 +2156,10 @@ public final class TaskServiceGrpc {
 
     /**
      * <pre>
-     * Terminal and not SUCCEEDED -&gt; PENDING, with fresh retry budgets.  Safe to repeat with a
-     * request_id or a resource_version.
+     * Terminal and not SUCCEEDED -&gt; PENDING, with fresh retry budgets.  The tasks of spec.after are
+     * judged anew: the task waits for those that have not ended, and one that ended otherwise than
+     * its condition requires refuses the retry.  Safe to repeat with a request_id or a
+     * resource_version.
      * Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT, TASK_TYPE_DISABLED,
      * TENANT_SUSPENDED); RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, SLOT_QUEUE_FULL);
      * ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED (RESOURCE_VERSION_MISMATCH).
@@ -2092,6 +2180,21 @@ public final class TaskServiceGrpc {
     public dev.taskyard.v1.BatchRetryTasksResponse batchRetryTasks(dev.taskyard.v1.BatchRetryTasksRequest request) {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getBatchRetryTasksMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Takes up to 1000 leased tasks, by name or by filter, from their holders and queues them
+     * again, each on its own: for tasks that hang although their runner is alive.  Uses up a runner
+     * loss, no retry; `reason` becomes status.error.message.  Work that must not overlap is queued
+     * once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT per task.
+     * Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task: NOT_FOUND;
+     * FAILED_PRECONDITION (PHASE_CONFLICT: no lease, or being cancelled).
+     * </pre>
+     */
+    public dev.taskyard.v1.BatchResetTasksResponse batchResetTasks(dev.taskyard.v1.BatchResetTasksRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getBatchResetTasksMethod(), getCallOptions(), request);
     }
 
     /**
@@ -2282,7 +2385,8 @@ public final class TaskServiceGrpc {
     /**
      * <pre>
      * Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-     * Errors: NOT_FOUND (NOT_FOUND: tenant; TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
+     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+     * TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
      * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
      * RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
@@ -2369,7 +2473,7 @@ public final class TaskServiceGrpc {
      * Deletes an ended task with its runs, logs and checkpoints; the audit trail stays.  Safe to
      * repeat with allow_missing.
      * Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH); FAILED_PRECONDITION
-     * (PHASE_CONFLICT: it is live, cancel it first).
+     * (PHASE_CONFLICT: it is live, cancel it first; DELETION_PROTECTED: by its task type).
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.taskyard.v1.DeleteTaskResponse> deleteTask(
@@ -2434,8 +2538,10 @@ public final class TaskServiceGrpc {
 
     /**
      * <pre>
-     * Terminal and not SUCCEEDED -&gt; PENDING, with fresh retry budgets.  Safe to repeat with a
-     * request_id or a resource_version.
+     * Terminal and not SUCCEEDED -&gt; PENDING, with fresh retry budgets.  The tasks of spec.after are
+     * judged anew: the task waits for those that have not ended, and one that ended otherwise than
+     * its condition requires refuses the retry.  Safe to repeat with a request_id or a
+     * resource_version.
      * Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT, TASK_TYPE_DISABLED,
      * TENANT_SUSPENDED); RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, SLOT_QUEUE_FULL);
      * ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED (RESOURCE_VERSION_MISMATCH).
@@ -2458,6 +2564,22 @@ public final class TaskServiceGrpc {
         dev.taskyard.v1.BatchRetryTasksRequest request) {
       return io.grpc.stub.ClientCalls.futureUnaryCall(
           getChannel().newCall(getBatchRetryTasksMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * Takes up to 1000 leased tasks, by name or by filter, from their holders and queues them
+     * again, each on its own: for tasks that hang although their runner is alive.  Uses up a runner
+     * loss, no retry; `reason` becomes status.error.message.  Work that must not overlap is queued
+     * once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT per task.
+     * Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task: NOT_FOUND;
+     * FAILED_PRECONDITION (PHASE_CONFLICT: no lease, or being cancelled).
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.taskyard.v1.BatchResetTasksResponse> batchResetTasks(
+        dev.taskyard.v1.BatchResetTasksRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getBatchResetTasksMethod(), getCallOptions()), request);
     }
 
     /**
@@ -2591,18 +2713,19 @@ public final class TaskServiceGrpc {
   private static final int METHODID_RESUME_TASK = 10;
   private static final int METHODID_RETRY_TASK = 11;
   private static final int METHODID_BATCH_RETRY_TASKS = 12;
-  private static final int METHODID_REPORT_TASK_STATUS = 13;
-  private static final int METHODID_WAIT_TASK = 14;
-  private static final int METHODID_CHECK_FENCE = 15;
-  private static final int METHODID_WATCH_TASKS = 16;
-  private static final int METHODID_LIST_TASK_RUNS = 17;
-  private static final int METHODID_LIST_TASK_LOGS = 18;
-  private static final int METHODID_TAIL_TASK_LOGS = 19;
-  private static final int METHODID_GET_TASK_STATS = 20;
-  private static final int METHODID_GET_TASK_SERIES = 21;
-  private static final int METHODID_LIST_CHECKPOINTS = 22;
-  private static final int METHODID_READ_CHECKPOINT = 23;
-  private static final int METHODID_LIST_AUDIT_EVENTS = 24;
+  private static final int METHODID_BATCH_RESET_TASKS = 13;
+  private static final int METHODID_REPORT_TASK_STATUS = 14;
+  private static final int METHODID_WAIT_TASK = 15;
+  private static final int METHODID_CHECK_FENCE = 16;
+  private static final int METHODID_WATCH_TASKS = 17;
+  private static final int METHODID_LIST_TASK_RUNS = 18;
+  private static final int METHODID_LIST_TASK_LOGS = 19;
+  private static final int METHODID_TAIL_TASK_LOGS = 20;
+  private static final int METHODID_GET_TASK_STATS = 21;
+  private static final int METHODID_GET_TASK_SERIES = 22;
+  private static final int METHODID_LIST_CHECKPOINTS = 23;
+  private static final int METHODID_READ_CHECKPOINT = 24;
+  private static final int METHODID_LIST_AUDIT_EVENTS = 25;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -2672,6 +2795,10 @@ public final class TaskServiceGrpc {
         case METHODID_BATCH_RETRY_TASKS:
           serviceImpl.batchRetryTasks((dev.taskyard.v1.BatchRetryTasksRequest) request,
               (io.grpc.stub.StreamObserver<dev.taskyard.v1.BatchRetryTasksResponse>) responseObserver);
+          break;
+        case METHODID_BATCH_RESET_TASKS:
+          serviceImpl.batchResetTasks((dev.taskyard.v1.BatchResetTasksRequest) request,
+              (io.grpc.stub.StreamObserver<dev.taskyard.v1.BatchResetTasksResponse>) responseObserver);
           break;
         case METHODID_REPORT_TASK_STATUS:
           serviceImpl.reportTaskStatus((dev.taskyard.v1.ReportTaskStatusRequest) request,
@@ -2831,6 +2958,13 @@ public final class TaskServiceGrpc {
               dev.taskyard.v1.BatchRetryTasksResponse>(
                 service, METHODID_BATCH_RETRY_TASKS)))
         .addMethod(
+          getBatchResetTasksMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.taskyard.v1.BatchResetTasksRequest,
+              dev.taskyard.v1.BatchResetTasksResponse>(
+                service, METHODID_BATCH_RESET_TASKS)))
+        .addMethod(
           getReportTaskStatusMethod(),
           io.grpc.stub.ServerCalls.asyncUnaryCall(
             new MethodHandlers<
@@ -2939,6 +3073,7 @@ public final class TaskServiceGrpc {
               .addMethod(getResumeTaskMethod())
               .addMethod(getRetryTaskMethod())
               .addMethod(getBatchRetryTasksMethod())
+              .addMethod(getBatchResetTasksMethod())
               .addMethod(getReportTaskStatusMethod())
               .addMethod(getWaitTaskMethod())
               .addMethod(getCheckFenceMethod())

@@ -23,6 +23,8 @@ public  final class TaskSpec extends
     taskType_ = "";
     slot_ = "";
     env_ = emptyProtobufList();
+    after_ = emptyProtobufList();
+    schedule_ = "";
   }
   private int bitField0_;
   public static final int TASK_TYPE_FIELD_NUMBER = 1;
@@ -777,7 +779,7 @@ public  final class TaskSpec extends
   private com.google.protobuf.Duration totalTimeout_;
   /**
    * <pre>
-   * From creation, over all attempts.  Unset: none.
+   * From creation, over all attempts and the wait for spec.after.  Unset: none.
    * </pre>
    *
    * <code>.google.protobuf.Duration total_timeout = 12 [json_name = "totalTimeout"];</code>
@@ -788,7 +790,7 @@ public  final class TaskSpec extends
   }
   /**
    * <pre>
-   * From creation, over all attempts.  Unset: none.
+   * From creation, over all attempts and the wait for spec.after.  Unset: none.
    * </pre>
    *
    * <code>.google.protobuf.Duration total_timeout = 12 [json_name = "totalTimeout"];</code>
@@ -799,7 +801,7 @@ public  final class TaskSpec extends
   }
   /**
    * <pre>
-   * From creation, over all attempts.  Unset: none.
+   * From creation, over all attempts and the wait for spec.after.  Unset: none.
    * </pre>
    *
    * <code>.google.protobuf.Duration total_timeout = 12 [json_name = "totalTimeout"];</code>
@@ -812,7 +814,7 @@ public  final class TaskSpec extends
   }
   /**
    * <pre>
-   * From creation, over all attempts.  Unset: none.
+   * From creation, over all attempts and the wait for spec.after.  Unset: none.
    * </pre>
    *
    * <code>.google.protobuf.Duration total_timeout = 12 [json_name = "totalTimeout"];</code>
@@ -831,7 +833,7 @@ public  final class TaskSpec extends
   }
   /**
    * <pre>
-   * From creation, over all attempts.  Unset: none.
+   * From creation, over all attempts and the wait for spec.after.  Unset: none.
    * </pre>
    *
    * <code>.google.protobuf.Duration total_timeout = 12 [json_name = "totalTimeout"];</code>
@@ -1713,6 +1715,305 @@ public  final class TaskSpec extends
   private void clearOnRunnerLost() {
 
     onRunnerLost_ = 0;
+  }
+
+  public static final int AFTER_FIELD_NUMBER = 25;
+  private com.google.protobuf.Internal.ProtobufList<dev.taskyard.v1.Dependency> after_;
+  /**
+   * <pre>
+   * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+   * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+   * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.Dependency after = 25 [json_name = "after"];</code>
+   */
+  @java.lang.Override
+  public java.util.List<dev.taskyard.v1.Dependency> getAfterList() {
+    return after_;
+  }
+  /**
+   * <pre>
+   * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+   * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+   * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.Dependency after = 25 [json_name = "after"];</code>
+   */
+  public java.util.List<? extends dev.taskyard.v1.DependencyOrBuilder> 
+      getAfterOrBuilderList() {
+    return after_;
+  }
+  /**
+   * <pre>
+   * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+   * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+   * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.Dependency after = 25 [json_name = "after"];</code>
+   */
+  @java.lang.Override
+  public int getAfterCount() {
+    return after_.size();
+  }
+  /**
+   * <pre>
+   * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+   * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+   * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.Dependency after = 25 [json_name = "after"];</code>
+   */
+  @java.lang.Override
+  public dev.taskyard.v1.Dependency getAfter(int index) {
+    return after_.get(index);
+  }
+  /**
+   * <pre>
+   * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+   * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+   * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.Dependency after = 25 [json_name = "after"];</code>
+   */
+  public dev.taskyard.v1.DependencyOrBuilder getAfterOrBuilder(
+      int index) {
+    return after_.get(index);
+  }
+  private void ensureAfterIsMutable() {
+    com.google.protobuf.Internal.ProtobufList<dev.taskyard.v1.Dependency> tmp = after_;
+    if (!tmp.isModifiable()) {
+      after_ =
+          com.google.protobuf.GeneratedMessageLite.mutableCopy(tmp);
+     }
+  }
+
+  /**
+   * <pre>
+   * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+   * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+   * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.Dependency after = 25 [json_name = "after"];</code>
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void setAfter(
+      int index, dev.taskyard.v1.Dependency value) {
+    value.getClass();  // minimal bytecode null check
+    ensureAfterIsMutable();
+    after_.set(index, value);
+  }
+  /**
+   * <pre>
+   * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+   * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+   * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.Dependency after = 25 [json_name = "after"];</code>
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void addAfter(dev.taskyard.v1.Dependency value) {
+    value.getClass();  // minimal bytecode null check
+    ensureAfterIsMutable();
+    after_.add(value);
+  }
+  /**
+   * <pre>
+   * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+   * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+   * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.Dependency after = 25 [json_name = "after"];</code>
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void addAfter(
+      int index, dev.taskyard.v1.Dependency value) {
+    value.getClass();  // minimal bytecode null check
+    ensureAfterIsMutable();
+    after_.add(index, value);
+  }
+  /**
+   * <pre>
+   * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+   * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+   * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.Dependency after = 25 [json_name = "after"];</code>
+   */
+  private void addAllAfter(
+      java.lang.Iterable<? extends dev.taskyard.v1.Dependency> values) {
+    ensureAfterIsMutable();
+    com.google.protobuf.AbstractMessageLite.addAll(
+        values, after_);
+  }
+  /**
+   * <pre>
+   * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+   * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+   * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.Dependency after = 25 [json_name = "after"];</code>
+   */
+  private void clearAfter() {
+    after_ = emptyProtobufList();
+  }
+  /**
+   * <pre>
+   * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+   * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+   * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.Dependency after = 25 [json_name = "after"];</code>
+   */
+  private void removeAfter(int index) {
+    ensureAfterIsMutable();
+    after_.remove(index);
+  }
+
+  public static final int SCHEDULE_FIELD_NUMBER = 30;
+  private java.lang.String schedule_;
+  /**
+   * <pre>
+   * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+   * </pre>
+   *
+   * <code>string schedule = 30 [json_name = "schedule"];</code>
+   * @return The schedule.
+   */
+  @java.lang.Override
+  public java.lang.String getSchedule() {
+    return schedule_;
+  }
+  /**
+   * <pre>
+   * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+   * </pre>
+   *
+   * <code>string schedule = 30 [json_name = "schedule"];</code>
+   * @return The bytes for schedule.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getScheduleBytes() {
+    return com.google.protobuf.ByteString.copyFromUtf8(schedule_);
+  }
+  /**
+   * <pre>
+   * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+   * </pre>
+   *
+   * <code>string schedule = 30 [json_name = "schedule"];</code>
+   * @param value The schedule to set.
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void setSchedule(
+      java.lang.String value) {
+    value.getClass();  // minimal bytecode null check
+
+    schedule_ = value;
+  }
+  /**
+   * <pre>
+   * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+   * </pre>
+   *
+   * <code>string schedule = 30 [json_name = "schedule"];</code>
+   */
+  private void clearSchedule() {
+
+    schedule_ = getDefaultInstance().getSchedule();
+  }
+  /**
+   * <pre>
+   * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+   * </pre>
+   *
+   * <code>string schedule = 30 [json_name = "schedule"];</code>
+   * @param value The bytes for schedule to set.
+   */
+  private void setScheduleBytes(
+      com.google.protobuf.ByteString value) {
+    checkByteStringIsUtf8(value);
+    schedule_ = value.toStringUtf8();
+
+  }
+
+  public static final int SCHEDULED_TIME_FIELD_NUMBER = 31;
+  private com.google.protobuf.Timestamp scheduledTime_;
+  /**
+   * <pre>
+   * The instant of its schedule that the task is for; set by the server only.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp scheduled_time = 31 [json_name = "scheduledTime"];</code>
+   */
+  @java.lang.Override
+  public boolean hasScheduledTime() {
+    return ((bitField0_ & 0x00040000) != 0);
+  }
+  /**
+   * <pre>
+   * The instant of its schedule that the task is for; set by the server only.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp scheduled_time = 31 [json_name = "scheduledTime"];</code>
+   */
+  @java.lang.Override
+  public com.google.protobuf.Timestamp getScheduledTime() {
+    return scheduledTime_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : scheduledTime_;
+  }
+  /**
+   * <pre>
+   * The instant of its schedule that the task is for; set by the server only.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp scheduled_time = 31 [json_name = "scheduledTime"];</code>
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void setScheduledTime(com.google.protobuf.Timestamp value) {
+    value.getClass();  // minimal bytecode null check
+    scheduledTime_ = value;
+    bitField0_ |= 0x00040000;
+  }
+  /**
+   * <pre>
+   * The instant of its schedule that the task is for; set by the server only.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp scheduled_time = 31 [json_name = "scheduledTime"];</code>
+   */
+  @java.lang.SuppressWarnings({"ReferenceEquality", "ReturnValueIgnored"})
+  private void mergeScheduledTime(com.google.protobuf.Timestamp value) {
+    value.getClass();  // minimal bytecode null check
+    if (scheduledTime_ != null &&
+        scheduledTime_ != com.google.protobuf.Timestamp.getDefaultInstance()) {
+      scheduledTime_ =
+        com.google.protobuf.Timestamp.newBuilder(scheduledTime_).mergeFrom(value).buildPartial();
+    } else {
+      scheduledTime_ = value;
+    }
+    bitField0_ |= 0x00040000;
+  }
+  /**
+   * <pre>
+   * The instant of its schedule that the task is for; set by the server only.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp scheduled_time = 31 [json_name = "scheduledTime"];</code>
+   */
+  private void clearScheduledTime() {
+    scheduledTime_ = null;
+    bitField0_ = (bitField0_ & ~0x00040000);
   }
 
   public static dev.taskyard.v1.TaskSpec parseFrom(
@@ -2597,7 +2898,7 @@ public  final class TaskSpec extends
 
     /**
      * <pre>
-     * From creation, over all attempts.  Unset: none.
+     * From creation, over all attempts and the wait for spec.after.  Unset: none.
      * </pre>
      *
      * <code>.google.protobuf.Duration total_timeout = 12 [json_name = "totalTimeout"];</code>
@@ -2608,7 +2909,7 @@ public  final class TaskSpec extends
     }
     /**
      * <pre>
-     * From creation, over all attempts.  Unset: none.
+     * From creation, over all attempts and the wait for spec.after.  Unset: none.
      * </pre>
      *
      * <code>.google.protobuf.Duration total_timeout = 12 [json_name = "totalTimeout"];</code>
@@ -2619,7 +2920,7 @@ public  final class TaskSpec extends
     }
     /**
      * <pre>
-     * From creation, over all attempts.  Unset: none.
+     * From creation, over all attempts and the wait for spec.after.  Unset: none.
      * </pre>
      *
      * <code>.google.protobuf.Duration total_timeout = 12 [json_name = "totalTimeout"];</code>
@@ -2631,7 +2932,7 @@ public  final class TaskSpec extends
       }
     /**
      * <pre>
-     * From creation, over all attempts.  Unset: none.
+     * From creation, over all attempts and the wait for spec.after.  Unset: none.
      * </pre>
      *
      * <code>.google.protobuf.Duration total_timeout = 12 [json_name = "totalTimeout"];</code>
@@ -2644,7 +2945,7 @@ public  final class TaskSpec extends
     }
     /**
      * <pre>
-     * From creation, over all attempts.  Unset: none.
+     * From creation, over all attempts and the wait for spec.after.  Unset: none.
      * </pre>
      *
      * <code>.google.protobuf.Duration total_timeout = 12 [json_name = "totalTimeout"];</code>
@@ -2656,7 +2957,7 @@ public  final class TaskSpec extends
     }
     /**
      * <pre>
-     * From creation, over all attempts.  Unset: none.
+     * From creation, over all attempts and the wait for spec.after.  Unset: none.
      * </pre>
      *
      * <code>.google.protobuf.Duration total_timeout = 12 [json_name = "totalTimeout"];</code>
@@ -3586,6 +3887,320 @@ public  final class TaskSpec extends
       return this;
     }
 
+    /**
+     * <pre>
+     * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+     * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+     * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.Dependency after = 25 [json_name = "after"];</code>
+     */
+    @java.lang.Override
+    public java.util.List<dev.taskyard.v1.Dependency> getAfterList() {
+      return java.util.Collections.unmodifiableList(
+          instance.getAfterList());
+    }
+    /**
+     * <pre>
+     * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+     * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+     * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.Dependency after = 25 [json_name = "after"];</code>
+     */
+    @java.lang.Override
+    public int getAfterCount() {
+      return instance.getAfterCount();
+    }/**
+     * <pre>
+     * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+     * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+     * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.Dependency after = 25 [json_name = "after"];</code>
+     */
+    @java.lang.Override
+    public dev.taskyard.v1.Dependency getAfter(int index) {
+      return instance.getAfter(index);
+    }
+    /**
+     * <pre>
+     * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+     * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+     * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.Dependency after = 25 [json_name = "after"];</code>
+     */
+    public Builder setAfter(
+        int index, dev.taskyard.v1.Dependency value) {
+      copyOnWrite();
+      instance.setAfter(index, value);
+      return this;
+    }
+    /**
+     * <pre>
+     * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+     * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+     * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.Dependency after = 25 [json_name = "after"];</code>
+     */
+    public Builder setAfter(
+        int index, dev.taskyard.v1.Dependency.Builder builderForValue) {
+      copyOnWrite();
+      instance.setAfter(index,
+          builderForValue.build());
+      return this;
+    }
+    /**
+     * <pre>
+     * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+     * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+     * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.Dependency after = 25 [json_name = "after"];</code>
+     */
+    public Builder addAfter(dev.taskyard.v1.Dependency value) {
+      copyOnWrite();
+      instance.addAfter(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+     * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+     * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.Dependency after = 25 [json_name = "after"];</code>
+     */
+    public Builder addAfter(
+        int index, dev.taskyard.v1.Dependency value) {
+      copyOnWrite();
+      instance.addAfter(index, value);
+      return this;
+    }
+    /**
+     * <pre>
+     * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+     * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+     * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.Dependency after = 25 [json_name = "after"];</code>
+     */
+    public Builder addAfter(
+        dev.taskyard.v1.Dependency.Builder builderForValue) {
+      copyOnWrite();
+      instance.addAfter(builderForValue.build());
+      return this;
+    }
+    /**
+     * <pre>
+     * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+     * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+     * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.Dependency after = 25 [json_name = "after"];</code>
+     */
+    public Builder addAfter(
+        int index, dev.taskyard.v1.Dependency.Builder builderForValue) {
+      copyOnWrite();
+      instance.addAfter(index,
+          builderForValue.build());
+      return this;
+    }
+    /**
+     * <pre>
+     * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+     * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+     * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.Dependency after = 25 [json_name = "after"];</code>
+     */
+    public Builder addAllAfter(
+        java.lang.Iterable<? extends dev.taskyard.v1.Dependency> values) {
+      copyOnWrite();
+      instance.addAllAfter(values);
+      return this;
+    }
+    /**
+     * <pre>
+     * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+     * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+     * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.Dependency after = 25 [json_name = "after"];</code>
+     */
+    public Builder clearAfter() {
+      copyOnWrite();
+      instance.clearAfter();
+      return this;
+    }
+    /**
+     * <pre>
+     * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+     * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+     * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.Dependency after = 25 [json_name = "after"];</code>
+     */
+    public Builder removeAfter(int index) {
+      copyOnWrite();
+      instance.removeAfter(index);
+      return this;
+    }
+
+    /**
+     * <pre>
+     * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+     * </pre>
+     *
+     * <code>string schedule = 30 [json_name = "schedule"];</code>
+     * @return The schedule.
+     */
+    @java.lang.Override
+    public java.lang.String getSchedule() {
+      return instance.getSchedule();
+    }
+    /**
+     * <pre>
+     * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+     * </pre>
+     *
+     * <code>string schedule = 30 [json_name = "schedule"];</code>
+     * @return The bytes for schedule.
+     */
+    @java.lang.Override
+    public com.google.protobuf.ByteString
+        getScheduleBytes() {
+      return instance.getScheduleBytes();
+    }
+    /**
+     * <pre>
+     * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+     * </pre>
+     *
+     * <code>string schedule = 30 [json_name = "schedule"];</code>
+     * @param value The schedule to set.
+     * @return This builder for chaining.
+     */
+    public Builder setSchedule(
+        java.lang.String value) {
+      copyOnWrite();
+      instance.setSchedule(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+     * </pre>
+     *
+     * <code>string schedule = 30 [json_name = "schedule"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearSchedule() {
+      copyOnWrite();
+      instance.clearSchedule();
+      return this;
+    }
+    /**
+     * <pre>
+     * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+     * </pre>
+     *
+     * <code>string schedule = 30 [json_name = "schedule"];</code>
+     * @param value The bytes for schedule to set.
+     * @return This builder for chaining.
+     */
+    public Builder setScheduleBytes(
+        com.google.protobuf.ByteString value) {
+      copyOnWrite();
+      instance.setScheduleBytes(value);
+      return this;
+    }
+
+    /**
+     * <pre>
+     * The instant of its schedule that the task is for; set by the server only.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp scheduled_time = 31 [json_name = "scheduledTime"];</code>
+     */
+    @java.lang.Override
+    public boolean hasScheduledTime() {
+      return instance.hasScheduledTime();
+    }
+    /**
+     * <pre>
+     * The instant of its schedule that the task is for; set by the server only.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp scheduled_time = 31 [json_name = "scheduledTime"];</code>
+     */
+    @java.lang.Override
+    public com.google.protobuf.Timestamp getScheduledTime() {
+      return instance.getScheduledTime();
+    }
+    /**
+     * <pre>
+     * The instant of its schedule that the task is for; set by the server only.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp scheduled_time = 31 [json_name = "scheduledTime"];</code>
+     */
+    public Builder setScheduledTime(com.google.protobuf.Timestamp value) {
+      copyOnWrite();
+      instance.setScheduledTime(value);
+      return this;
+      }
+    /**
+     * <pre>
+     * The instant of its schedule that the task is for; set by the server only.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp scheduled_time = 31 [json_name = "scheduledTime"];</code>
+     */
+    public Builder setScheduledTime(
+        com.google.protobuf.Timestamp.Builder builderForValue) {
+      copyOnWrite();
+      instance.setScheduledTime(builderForValue.build());
+      return this;
+    }
+    /**
+     * <pre>
+     * The instant of its schedule that the task is for; set by the server only.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp scheduled_time = 31 [json_name = "scheduledTime"];</code>
+     */
+    public Builder mergeScheduledTime(com.google.protobuf.Timestamp value) {
+      copyOnWrite();
+      instance.mergeScheduledTime(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * The instant of its schedule that the task is for; set by the server only.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp scheduled_time = 31 [json_name = "scheduledTime"];</code>
+     */
+    public Builder clearScheduledTime() {  copyOnWrite();
+      instance.clearScheduledTime();
+      return this;
+    }
+
     // @@protoc_insertion_point(builder_scope:taskyard.v1.TaskSpec)
   }
   @java.lang.Override
@@ -3628,13 +4243,18 @@ public  final class TaskSpec extends
             "overlap_",
             "orphanTimeout_",
             "onRunnerLost_",
+            "after_",
+            dev.taskyard.v1.Dependency.class,
+            "schedule_",
+            "scheduledTime_",
           };
           java.lang.String info =
-              "\u0000\u0018\u0000\u0001\u0001\u0018\u0018\u0000\u0001\u0000\u0001\u0208\u0002\u1009" +
+              "\u0000\u001b\u0000\u0001\u0001\u001f\u001b\u0000\u0002\u0000\u0001\u0208\u0002\u1009" +
               "\u0000\u0003\u1009\u0001\u0004\u0208\u0005\u1009\u0002\u0006\f\u0007\u1004\u0003" +
               "\b\u1009\u0004\t\u1009\u0005\n\u1009\u0006\u000b\u1009\u0007\f\u1009\b\r\u1009\t" +
               "\u000e\u1009\n\u000f\u1004\u000b\u0010\u1009\f\u0011\u001b\u0012\u1009\r\u0013\u1009" +
-              "\u000e\u0014\u1009\u000f\u0015\u1009\u0010\u0016\f\u0017\u1009\u0011\u0018\f";
+              "\u000e\u0014\u1009\u000f\u0015\u1009\u0010\u0016\f\u0017\u1009\u0011\u0018\f\u0019" +
+              "\u001b\u001e\u0208\u001f\u1009\u0012";
           return newMessageInfo(DEFAULT_INSTANCE, info, objects);
       }
       case GET_DEFAULT_INSTANCE: {

@@ -233,7 +233,7 @@ public interface TaskSpecOrBuilder extends
 
   /**
    * <pre>
-   * From creation, over all attempts.  Unset: none.
+   * From creation, over all attempts and the wait for spec.after.  Unset: none.
    * </pre>
    *
    * <code>.google.protobuf.Duration total_timeout = 12 [json_name = "totalTimeout"];</code>
@@ -242,7 +242,7 @@ public interface TaskSpecOrBuilder extends
   boolean hasTotalTimeout();
   /**
    * <pre>
-   * From creation, over all attempts.  Unset: none.
+   * From creation, over all attempts and the wait for spec.after.  Unset: none.
    * </pre>
    *
    * <code>.google.protobuf.Duration total_timeout = 12 [json_name = "totalTimeout"];</code>
@@ -490,4 +490,75 @@ public interface TaskSpecOrBuilder extends
    * @return The onRunnerLost.
    */
   dev.taskyard.v1.RunnerLostPolicy getOnRunnerLost();
+
+  /**
+   * <pre>
+   * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+   * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+   * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.Dependency after = 25 [json_name = "after"];</code>
+   */
+  java.util.List<dev.taskyard.v1.Dependency> 
+      getAfterList();
+  /**
+   * <pre>
+   * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+   * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+   * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.Dependency after = 25 [json_name = "after"];</code>
+   */
+  dev.taskyard.v1.Dependency getAfter(int index);
+  /**
+   * <pre>
+   * Tasks that have to end first, each as its condition says; none twice.  Until then the task is
+   * PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
+   * error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.Dependency after = 25 [json_name = "after"];</code>
+   */
+  int getAfterCount();
+
+  /**
+   * <pre>
+   * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+   * </pre>
+   *
+   * <code>string schedule = 30 [json_name = "schedule"];</code>
+   * @return The schedule.
+   */
+  java.lang.String getSchedule();
+  /**
+   * <pre>
+   * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+   * </pre>
+   *
+   * <code>string schedule = 30 [json_name = "schedule"];</code>
+   * @return The bytes for schedule.
+   */
+  com.google.protobuf.ByteString
+      getScheduleBytes();
+
+  /**
+   * <pre>
+   * The instant of its schedule that the task is for; set by the server only.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp scheduled_time = 31 [json_name = "scheduledTime"];</code>
+   * @return Whether the scheduledTime field is set.
+   */
+  boolean hasScheduledTime();
+  /**
+   * <pre>
+   * The instant of its schedule that the task is for; set by the server only.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp scheduled_time = 31 [json_name = "scheduledTime"];</code>
+   * @return The scheduledTime.
+   */
+  com.google.protobuf.Timestamp getScheduledTime();
 }

@@ -598,6 +598,74 @@ java.lang.String defaultValue) {
     retryCount_ = 0L;
   }
 
+  public static final int ENDED_DURATION_FIELD_NUMBER = 50;
+  private dev.taskyard.v1.DurationStats endedDuration_;
+  /**
+   * <pre>
+   * Start to end of all ended tasks that were started, whatever their phase.
+   * </pre>
+   *
+   * <code>.taskyard.v1.DurationStats ended_duration = 50 [json_name = "endedDuration"];</code>
+   */
+  @java.lang.Override
+  public boolean hasEndedDuration() {
+    return ((bitField0_ & 0x00000008) != 0);
+  }
+  /**
+   * <pre>
+   * Start to end of all ended tasks that were started, whatever their phase.
+   * </pre>
+   *
+   * <code>.taskyard.v1.DurationStats ended_duration = 50 [json_name = "endedDuration"];</code>
+   */
+  @java.lang.Override
+  public dev.taskyard.v1.DurationStats getEndedDuration() {
+    return endedDuration_ == null ? dev.taskyard.v1.DurationStats.getDefaultInstance() : endedDuration_;
+  }
+  /**
+   * <pre>
+   * Start to end of all ended tasks that were started, whatever their phase.
+   * </pre>
+   *
+   * <code>.taskyard.v1.DurationStats ended_duration = 50 [json_name = "endedDuration"];</code>
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void setEndedDuration(dev.taskyard.v1.DurationStats value) {
+    value.getClass();  // minimal bytecode null check
+    endedDuration_ = value;
+    bitField0_ |= 0x00000008;
+  }
+  /**
+   * <pre>
+   * Start to end of all ended tasks that were started, whatever their phase.
+   * </pre>
+   *
+   * <code>.taskyard.v1.DurationStats ended_duration = 50 [json_name = "endedDuration"];</code>
+   */
+  @java.lang.SuppressWarnings({"ReferenceEquality", "ReturnValueIgnored"})
+  private void mergeEndedDuration(dev.taskyard.v1.DurationStats value) {
+    value.getClass();  // minimal bytecode null check
+    if (endedDuration_ != null &&
+        endedDuration_ != dev.taskyard.v1.DurationStats.getDefaultInstance()) {
+      endedDuration_ =
+        dev.taskyard.v1.DurationStats.newBuilder(endedDuration_).mergeFrom(value).buildPartial();
+    } else {
+      endedDuration_ = value;
+    }
+    bitField0_ |= 0x00000008;
+  }
+  /**
+   * <pre>
+   * Start to end of all ended tasks that were started, whatever their phase.
+   * </pre>
+   *
+   * <code>.taskyard.v1.DurationStats ended_duration = 50 [json_name = "endedDuration"];</code>
+   */
+  private void clearEndedDuration() {
+    endedDuration_ = null;
+    bitField0_ = (bitField0_ & ~0x00000008);
+  }
+
   public static dev.taskyard.v1.TaskStats parseFrom(
       java.nio.ByteBuffer data)
       throws com.google.protobuf.InvalidProtocolBufferException {
@@ -1310,6 +1378,77 @@ java.lang.String defaultValue) {
       return this;
     }
 
+    /**
+     * <pre>
+     * Start to end of all ended tasks that were started, whatever their phase.
+     * </pre>
+     *
+     * <code>.taskyard.v1.DurationStats ended_duration = 50 [json_name = "endedDuration"];</code>
+     */
+    @java.lang.Override
+    public boolean hasEndedDuration() {
+      return instance.hasEndedDuration();
+    }
+    /**
+     * <pre>
+     * Start to end of all ended tasks that were started, whatever their phase.
+     * </pre>
+     *
+     * <code>.taskyard.v1.DurationStats ended_duration = 50 [json_name = "endedDuration"];</code>
+     */
+    @java.lang.Override
+    public dev.taskyard.v1.DurationStats getEndedDuration() {
+      return instance.getEndedDuration();
+    }
+    /**
+     * <pre>
+     * Start to end of all ended tasks that were started, whatever their phase.
+     * </pre>
+     *
+     * <code>.taskyard.v1.DurationStats ended_duration = 50 [json_name = "endedDuration"];</code>
+     */
+    public Builder setEndedDuration(dev.taskyard.v1.DurationStats value) {
+      copyOnWrite();
+      instance.setEndedDuration(value);
+      return this;
+      }
+    /**
+     * <pre>
+     * Start to end of all ended tasks that were started, whatever their phase.
+     * </pre>
+     *
+     * <code>.taskyard.v1.DurationStats ended_duration = 50 [json_name = "endedDuration"];</code>
+     */
+    public Builder setEndedDuration(
+        dev.taskyard.v1.DurationStats.Builder builderForValue) {
+      copyOnWrite();
+      instance.setEndedDuration(builderForValue.build());
+      return this;
+    }
+    /**
+     * <pre>
+     * Start to end of all ended tasks that were started, whatever their phase.
+     * </pre>
+     *
+     * <code>.taskyard.v1.DurationStats ended_duration = 50 [json_name = "endedDuration"];</code>
+     */
+    public Builder mergeEndedDuration(dev.taskyard.v1.DurationStats value) {
+      copyOnWrite();
+      instance.mergeEndedDuration(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * Start to end of all ended tasks that were started, whatever their phase.
+     * </pre>
+     *
+     * <code>.taskyard.v1.DurationStats ended_duration = 50 [json_name = "endedDuration"];</code>
+     */
+    public Builder clearEndedDuration() {  copyOnWrite();
+      instance.clearEndedDuration();
+      return this;
+    }
+
     // @@protoc_insertion_point(builder_scope:taskyard.v1.TaskStats)
   }
   @java.lang.Override
@@ -1337,10 +1476,12 @@ java.lang.String defaultValue) {
             "oldestPendingAge_",
             "successRatio_",
             "retryCount_",
+            "endedDuration_",
           };
           java.lang.String info =
-              "\u0000\b\u0000\u0001\u0001\b\b\u0001\u0001\u0000\u00012\u0002\u0002\u0003\u001b\u0004" +
-              "\u1009\u0000\u0005\u1009\u0001\u0006\u1009\u0002\u0007\u0000\b\u0002";
+              "\u0000\t\u0000\u0001\u00012\t\u0001\u0001\u0000\u00012\u0002\u0002\u0003\u001b\u0004" +
+              "\u1009\u0000\u0005\u1009\u0001\u0006\u1009\u0002\u0007\u0000\b\u00022\u1009\u0003" +
+              "";
           return newMessageInfo(DEFAULT_INSTANCE, info, objects);
       }
       case GET_DEFAULT_INSTANCE: {

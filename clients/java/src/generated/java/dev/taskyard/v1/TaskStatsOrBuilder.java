@@ -178,4 +178,23 @@ java.lang.String defaultValue);
    * @return The retryCount.
    */
   long getRetryCount();
+
+  /**
+   * <pre>
+   * Start to end of all ended tasks that were started, whatever their phase.
+   * </pre>
+   *
+   * <code>.taskyard.v1.DurationStats ended_duration = 50 [json_name = "endedDuration"];</code>
+   * @return Whether the endedDuration field is set.
+   */
+  boolean hasEndedDuration();
+  /**
+   * <pre>
+   * Start to end of all ended tasks that were started, whatever their phase.
+   * </pre>
+   *
+   * <code>.taskyard.v1.DurationStats ended_duration = 50 [json_name = "endedDuration"];</code>
+   * @return The endedDuration.
+   */
+  dev.taskyard.v1.DurationStats getEndedDuration();
 }

@@ -29,6 +29,7 @@ public  final class TaskType extends
     taskIdPrefix_ = "";
     runnerIdPattern_ = "";
     entityTypes_ = com.google.protobuf.GeneratedMessageLite.emptyProtobufList();
+    searchFields_ = com.google.protobuf.GeneratedMessageLite.emptyProtobufList();
   }
   private int bitField0_;
   public static final int NAME_FIELD_NUMBER = 1;
@@ -2629,6 +2630,310 @@ public  final class TaskType extends
   private void clearArchive() {
 
     archive_ = false;
+  }
+
+  public static final int SEARCH_FIELDS_FIELD_NUMBER = 50;
+  private com.google.protobuf.Internal.ProtobufList<java.lang.String> searchFields_;
+  /**
+   * <pre>
+   * Members of the payload's JSON object that taskdb extracts when a task is created: filterable
+   * as payload.NAME, text and numbers and booleans only.  Dots lead into nested objects.  A value
+   * above 256 characters is not extracted.  Applies to tasks that are created afterwards.
+   * </pre>
+   *
+   * <code>repeated string search_fields = 50 [json_name = "searchFields"];</code>
+   * @return A list containing the searchFields.
+   */
+  @java.lang.Override
+  public java.util.List<java.lang.String> getSearchFieldsList() {
+    return searchFields_;
+  }
+  /**
+   * <pre>
+   * Members of the payload's JSON object that taskdb extracts when a task is created: filterable
+   * as payload.NAME, text and numbers and booleans only.  Dots lead into nested objects.  A value
+   * above 256 characters is not extracted.  Applies to tasks that are created afterwards.
+   * </pre>
+   *
+   * <code>repeated string search_fields = 50 [json_name = "searchFields"];</code>
+   * @return The count of searchFields.
+   */
+  @java.lang.Override
+  public int getSearchFieldsCount() {
+    return searchFields_.size();
+  }
+  /**
+   * <pre>
+   * Members of the payload's JSON object that taskdb extracts when a task is created: filterable
+   * as payload.NAME, text and numbers and booleans only.  Dots lead into nested objects.  A value
+   * above 256 characters is not extracted.  Applies to tasks that are created afterwards.
+   * </pre>
+   *
+   * <code>repeated string search_fields = 50 [json_name = "searchFields"];</code>
+   * @param index The index of the element to return.
+   * @return The searchFields at the given index.
+   */
+  @java.lang.Override
+  public java.lang.String getSearchFields(int index) {
+    return searchFields_.get(index);
+  }
+  /**
+   * <pre>
+   * Members of the payload's JSON object that taskdb extracts when a task is created: filterable
+   * as payload.NAME, text and numbers and booleans only.  Dots lead into nested objects.  A value
+   * above 256 characters is not extracted.  Applies to tasks that are created afterwards.
+   * </pre>
+   *
+   * <code>repeated string search_fields = 50 [json_name = "searchFields"];</code>
+   * @param index The index of the value to return.
+   * @return The bytes of the searchFields at the given index.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getSearchFieldsBytes(int index) {
+    return com.google.protobuf.ByteString.copyFromUtf8(
+        searchFields_.get(index));
+  }
+  private void ensureSearchFieldsIsMutable() {
+    com.google.protobuf.Internal.ProtobufList<java.lang.String> tmp =
+        searchFields_;  if (!tmp.isModifiable()) {
+      searchFields_ =
+          com.google.protobuf.GeneratedMessageLite.mutableCopy(tmp);
+     }
+  }
+  /**
+   * <pre>
+   * Members of the payload's JSON object that taskdb extracts when a task is created: filterable
+   * as payload.NAME, text and numbers and booleans only.  Dots lead into nested objects.  A value
+   * above 256 characters is not extracted.  Applies to tasks that are created afterwards.
+   * </pre>
+   *
+   * <code>repeated string search_fields = 50 [json_name = "searchFields"];</code>
+   * @param index The index to set the value at.
+   * @param value The searchFields to set.
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void setSearchFields(
+      int index, java.lang.String value) {
+    value.getClass();  // minimal bytecode null check
+    ensureSearchFieldsIsMutable();
+    searchFields_.set(index, value);
+  }
+  /**
+   * <pre>
+   * Members of the payload's JSON object that taskdb extracts when a task is created: filterable
+   * as payload.NAME, text and numbers and booleans only.  Dots lead into nested objects.  A value
+   * above 256 characters is not extracted.  Applies to tasks that are created afterwards.
+   * </pre>
+   *
+   * <code>repeated string search_fields = 50 [json_name = "searchFields"];</code>
+   * @param value The searchFields to add.
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void addSearchFields(
+      java.lang.String value) {
+    value.getClass();  // minimal bytecode null check
+    ensureSearchFieldsIsMutable();
+    searchFields_.add(value);
+  }
+  /**
+   * <pre>
+   * Members of the payload's JSON object that taskdb extracts when a task is created: filterable
+   * as payload.NAME, text and numbers and booleans only.  Dots lead into nested objects.  A value
+   * above 256 characters is not extracted.  Applies to tasks that are created afterwards.
+   * </pre>
+   *
+   * <code>repeated string search_fields = 50 [json_name = "searchFields"];</code>
+   * @param values The searchFields to add.
+   */
+  private void addAllSearchFields(
+      java.lang.Iterable<java.lang.String> values) {
+    ensureSearchFieldsIsMutable();
+    com.google.protobuf.AbstractMessageLite.addAll(
+        values, searchFields_);
+  }
+  /**
+   * <pre>
+   * Members of the payload's JSON object that taskdb extracts when a task is created: filterable
+   * as payload.NAME, text and numbers and booleans only.  Dots lead into nested objects.  A value
+   * above 256 characters is not extracted.  Applies to tasks that are created afterwards.
+   * </pre>
+   *
+   * <code>repeated string search_fields = 50 [json_name = "searchFields"];</code>
+   */
+  private void clearSearchFields() {
+    searchFields_ = com.google.protobuf.GeneratedMessageLite.emptyProtobufList();
+  }
+  /**
+   * <pre>
+   * Members of the payload's JSON object that taskdb extracts when a task is created: filterable
+   * as payload.NAME, text and numbers and booleans only.  Dots lead into nested objects.  A value
+   * above 256 characters is not extracted.  Applies to tasks that are created afterwards.
+   * </pre>
+   *
+   * <code>repeated string search_fields = 50 [json_name = "searchFields"];</code>
+   * @param value The bytes of the searchFields to add.
+   */
+  private void addSearchFieldsBytes(
+      com.google.protobuf.ByteString value) {
+    checkByteStringIsUtf8(value);
+    ensureSearchFieldsIsMutable();
+    searchFields_.add(value.toStringUtf8());
+  }
+
+  public static final int DELETION_PROTECTION_FIELD_NUMBER = 51;
+  private boolean deletionProtection_;
+  /**
+   * <pre>
+   * DeleteTask refuses its tasks, and retention does not delete them: it must be 0 or lead to the
+   * archive.
+   * </pre>
+   *
+   * <code>bool deletion_protection = 51 [json_name = "deletionProtection"];</code>
+   * @return The deletionProtection.
+   */
+  @java.lang.Override
+  public boolean getDeletionProtection() {
+    return deletionProtection_;
+  }
+  /**
+   * <pre>
+   * DeleteTask refuses its tasks, and retention does not delete them: it must be 0 or lead to the
+   * archive.
+   * </pre>
+   *
+   * <code>bool deletion_protection = 51 [json_name = "deletionProtection"];</code>
+   * @param value The deletionProtection to set.
+   */
+  private void setDeletionProtection(boolean value) {
+    
+    deletionProtection_ = value;
+  }
+  /**
+   * <pre>
+   * DeleteTask refuses its tasks, and retention does not delete them: it must be 0 or lead to the
+   * archive.
+   * </pre>
+   *
+   * <code>bool deletion_protection = 51 [json_name = "deletionProtection"];</code>
+   */
+  private void clearDeletionProtection() {
+
+    deletionProtection_ = false;
+  }
+
+  public static final int ENTITIES_MUST_EXIST_FIELD_NUMBER = 52;
+  private boolean entitiesMustExist_;
+  /**
+   * <pre>
+   * Tasks name an entity that RegisterEntities has stored; checked at create.
+   * </pre>
+   *
+   * <code>bool entities_must_exist = 52 [json_name = "entitiesMustExist"];</code>
+   * @return The entitiesMustExist.
+   */
+  @java.lang.Override
+  public boolean getEntitiesMustExist() {
+    return entitiesMustExist_;
+  }
+  /**
+   * <pre>
+   * Tasks name an entity that RegisterEntities has stored; checked at create.
+   * </pre>
+   *
+   * <code>bool entities_must_exist = 52 [json_name = "entitiesMustExist"];</code>
+   * @param value The entitiesMustExist to set.
+   */
+  private void setEntitiesMustExist(boolean value) {
+    
+    entitiesMustExist_ = value;
+  }
+  /**
+   * <pre>
+   * Tasks name an entity that RegisterEntities has stored; checked at create.
+   * </pre>
+   *
+   * <code>bool entities_must_exist = 52 [json_name = "entitiesMustExist"];</code>
+   */
+  private void clearEntitiesMustExist() {
+
+    entitiesMustExist_ = false;
+  }
+
+  public static final int SLOT_REQUIRED_FIELD_NUMBER = 53;
+  private boolean slotRequired_;
+  /**
+   * <pre>
+   * A task must have a slot: its own, or that of its entity.
+   * </pre>
+   *
+   * <code>bool slot_required = 53 [json_name = "slotRequired"];</code>
+   * @return The slotRequired.
+   */
+  @java.lang.Override
+  public boolean getSlotRequired() {
+    return slotRequired_;
+  }
+  /**
+   * <pre>
+   * A task must have a slot: its own, or that of its entity.
+   * </pre>
+   *
+   * <code>bool slot_required = 53 [json_name = "slotRequired"];</code>
+   * @param value The slotRequired to set.
+   */
+  private void setSlotRequired(boolean value) {
+    
+    slotRequired_ = value;
+  }
+  /**
+   * <pre>
+   * A task must have a slot: its own, or that of its entity.
+   * </pre>
+   *
+   * <code>bool slot_required = 53 [json_name = "slotRequired"];</code>
+   */
+  private void clearSlotRequired() {
+
+    slotRequired_ = false;
+  }
+
+  public static final int ATTEMPT_TIMEOUT_REQUIRED_FIELD_NUMBER = 54;
+  private boolean attemptTimeoutRequired_;
+  /**
+   * <pre>
+   * A task must set attempt_timeout itself, or get it from attempt_timeout of the type.
+   * </pre>
+   *
+   * <code>bool attempt_timeout_required = 54 [json_name = "attemptTimeoutRequired"];</code>
+   * @return The attemptTimeoutRequired.
+   */
+  @java.lang.Override
+  public boolean getAttemptTimeoutRequired() {
+    return attemptTimeoutRequired_;
+  }
+  /**
+   * <pre>
+   * A task must set attempt_timeout itself, or get it from attempt_timeout of the type.
+   * </pre>
+   *
+   * <code>bool attempt_timeout_required = 54 [json_name = "attemptTimeoutRequired"];</code>
+   * @param value The attemptTimeoutRequired to set.
+   */
+  private void setAttemptTimeoutRequired(boolean value) {
+    
+    attemptTimeoutRequired_ = value;
+  }
+  /**
+   * <pre>
+   * A task must set attempt_timeout itself, or get it from attempt_timeout of the type.
+   * </pre>
+   *
+   * <code>bool attempt_timeout_required = 54 [json_name = "attemptTimeoutRequired"];</code>
+   */
+  private void clearAttemptTimeoutRequired() {
+
+    attemptTimeoutRequired_ = false;
   }
 
   public static dev.taskyard.v1.TaskType parseFrom(
@@ -5436,6 +5741,315 @@ public  final class TaskType extends
       return this;
     }
 
+    /**
+     * <pre>
+     * Members of the payload's JSON object that taskdb extracts when a task is created: filterable
+     * as payload.NAME, text and numbers and booleans only.  Dots lead into nested objects.  A value
+     * above 256 characters is not extracted.  Applies to tasks that are created afterwards.
+     * </pre>
+     *
+     * <code>repeated string search_fields = 50 [json_name = "searchFields"];</code>
+     * @return A list containing the searchFields.
+     */
+    @java.lang.Override
+    public java.util.List<java.lang.String>
+        getSearchFieldsList() {
+      return java.util.Collections.unmodifiableList(
+          instance.getSearchFieldsList());
+    }
+    /**
+     * <pre>
+     * Members of the payload's JSON object that taskdb extracts when a task is created: filterable
+     * as payload.NAME, text and numbers and booleans only.  Dots lead into nested objects.  A value
+     * above 256 characters is not extracted.  Applies to tasks that are created afterwards.
+     * </pre>
+     *
+     * <code>repeated string search_fields = 50 [json_name = "searchFields"];</code>
+     * @return The count of searchFields.
+     */
+    @java.lang.Override
+    public int getSearchFieldsCount() {
+      return instance.getSearchFieldsCount();
+    }
+    /**
+     * <pre>
+     * Members of the payload's JSON object that taskdb extracts when a task is created: filterable
+     * as payload.NAME, text and numbers and booleans only.  Dots lead into nested objects.  A value
+     * above 256 characters is not extracted.  Applies to tasks that are created afterwards.
+     * </pre>
+     *
+     * <code>repeated string search_fields = 50 [json_name = "searchFields"];</code>
+     * @param index The index of the element to return.
+     * @return The searchFields at the given index.
+     */
+    @java.lang.Override
+    public java.lang.String getSearchFields(int index) {
+      return instance.getSearchFields(index);
+    }
+    /**
+     * <pre>
+     * Members of the payload's JSON object that taskdb extracts when a task is created: filterable
+     * as payload.NAME, text and numbers and booleans only.  Dots lead into nested objects.  A value
+     * above 256 characters is not extracted.  Applies to tasks that are created afterwards.
+     * </pre>
+     *
+     * <code>repeated string search_fields = 50 [json_name = "searchFields"];</code>
+     * @param index The index of the value to return.
+     * @return The bytes of the searchFields at the given index.
+     */
+    @java.lang.Override
+    public com.google.protobuf.ByteString
+        getSearchFieldsBytes(int index) {
+      return instance.getSearchFieldsBytes(index);
+    }
+    /**
+     * <pre>
+     * Members of the payload's JSON object that taskdb extracts when a task is created: filterable
+     * as payload.NAME, text and numbers and booleans only.  Dots lead into nested objects.  A value
+     * above 256 characters is not extracted.  Applies to tasks that are created afterwards.
+     * </pre>
+     *
+     * <code>repeated string search_fields = 50 [json_name = "searchFields"];</code>
+     * @param index The index to set the value at.
+     * @param value The searchFields to set.
+     * @return This builder for chaining.
+     */
+    public Builder setSearchFields(
+        int index, java.lang.String value) {
+      copyOnWrite();
+      instance.setSearchFields(index, value);
+      return this;
+    }
+    /**
+     * <pre>
+     * Members of the payload's JSON object that taskdb extracts when a task is created: filterable
+     * as payload.NAME, text and numbers and booleans only.  Dots lead into nested objects.  A value
+     * above 256 characters is not extracted.  Applies to tasks that are created afterwards.
+     * </pre>
+     *
+     * <code>repeated string search_fields = 50 [json_name = "searchFields"];</code>
+     * @param value The searchFields to add.
+     * @return This builder for chaining.
+     */
+    public Builder addSearchFields(
+        java.lang.String value) {
+      copyOnWrite();
+      instance.addSearchFields(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * Members of the payload's JSON object that taskdb extracts when a task is created: filterable
+     * as payload.NAME, text and numbers and booleans only.  Dots lead into nested objects.  A value
+     * above 256 characters is not extracted.  Applies to tasks that are created afterwards.
+     * </pre>
+     *
+     * <code>repeated string search_fields = 50 [json_name = "searchFields"];</code>
+     * @param values The searchFields to add.
+     * @return This builder for chaining.
+     */
+    public Builder addAllSearchFields(
+        java.lang.Iterable<java.lang.String> values) {
+      copyOnWrite();
+      instance.addAllSearchFields(values);
+      return this;
+    }
+    /**
+     * <pre>
+     * Members of the payload's JSON object that taskdb extracts when a task is created: filterable
+     * as payload.NAME, text and numbers and booleans only.  Dots lead into nested objects.  A value
+     * above 256 characters is not extracted.  Applies to tasks that are created afterwards.
+     * </pre>
+     *
+     * <code>repeated string search_fields = 50 [json_name = "searchFields"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearSearchFields() {
+      copyOnWrite();
+      instance.clearSearchFields();
+      return this;
+    }
+    /**
+     * <pre>
+     * Members of the payload's JSON object that taskdb extracts when a task is created: filterable
+     * as payload.NAME, text and numbers and booleans only.  Dots lead into nested objects.  A value
+     * above 256 characters is not extracted.  Applies to tasks that are created afterwards.
+     * </pre>
+     *
+     * <code>repeated string search_fields = 50 [json_name = "searchFields"];</code>
+     * @param value The bytes of the searchFields to add.
+     * @return This builder for chaining.
+     */
+    public Builder addSearchFieldsBytes(
+        com.google.protobuf.ByteString value) {
+      copyOnWrite();
+      instance.addSearchFieldsBytes(value);
+      return this;
+    }
+
+    /**
+     * <pre>
+     * DeleteTask refuses its tasks, and retention does not delete them: it must be 0 or lead to the
+     * archive.
+     * </pre>
+     *
+     * <code>bool deletion_protection = 51 [json_name = "deletionProtection"];</code>
+     * @return The deletionProtection.
+     */
+    @java.lang.Override
+    public boolean getDeletionProtection() {
+      return instance.getDeletionProtection();
+    }
+    /**
+     * <pre>
+     * DeleteTask refuses its tasks, and retention does not delete them: it must be 0 or lead to the
+     * archive.
+     * </pre>
+     *
+     * <code>bool deletion_protection = 51 [json_name = "deletionProtection"];</code>
+     * @param value The deletionProtection to set.
+     * @return This builder for chaining.
+     */
+    public Builder setDeletionProtection(boolean value) {
+      copyOnWrite();
+      instance.setDeletionProtection(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * DeleteTask refuses its tasks, and retention does not delete them: it must be 0 or lead to the
+     * archive.
+     * </pre>
+     *
+     * <code>bool deletion_protection = 51 [json_name = "deletionProtection"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearDeletionProtection() {
+      copyOnWrite();
+      instance.clearDeletionProtection();
+      return this;
+    }
+
+    /**
+     * <pre>
+     * Tasks name an entity that RegisterEntities has stored; checked at create.
+     * </pre>
+     *
+     * <code>bool entities_must_exist = 52 [json_name = "entitiesMustExist"];</code>
+     * @return The entitiesMustExist.
+     */
+    @java.lang.Override
+    public boolean getEntitiesMustExist() {
+      return instance.getEntitiesMustExist();
+    }
+    /**
+     * <pre>
+     * Tasks name an entity that RegisterEntities has stored; checked at create.
+     * </pre>
+     *
+     * <code>bool entities_must_exist = 52 [json_name = "entitiesMustExist"];</code>
+     * @param value The entitiesMustExist to set.
+     * @return This builder for chaining.
+     */
+    public Builder setEntitiesMustExist(boolean value) {
+      copyOnWrite();
+      instance.setEntitiesMustExist(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * Tasks name an entity that RegisterEntities has stored; checked at create.
+     * </pre>
+     *
+     * <code>bool entities_must_exist = 52 [json_name = "entitiesMustExist"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearEntitiesMustExist() {
+      copyOnWrite();
+      instance.clearEntitiesMustExist();
+      return this;
+    }
+
+    /**
+     * <pre>
+     * A task must have a slot: its own, or that of its entity.
+     * </pre>
+     *
+     * <code>bool slot_required = 53 [json_name = "slotRequired"];</code>
+     * @return The slotRequired.
+     */
+    @java.lang.Override
+    public boolean getSlotRequired() {
+      return instance.getSlotRequired();
+    }
+    /**
+     * <pre>
+     * A task must have a slot: its own, or that of its entity.
+     * </pre>
+     *
+     * <code>bool slot_required = 53 [json_name = "slotRequired"];</code>
+     * @param value The slotRequired to set.
+     * @return This builder for chaining.
+     */
+    public Builder setSlotRequired(boolean value) {
+      copyOnWrite();
+      instance.setSlotRequired(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * A task must have a slot: its own, or that of its entity.
+     * </pre>
+     *
+     * <code>bool slot_required = 53 [json_name = "slotRequired"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearSlotRequired() {
+      copyOnWrite();
+      instance.clearSlotRequired();
+      return this;
+    }
+
+    /**
+     * <pre>
+     * A task must set attempt_timeout itself, or get it from attempt_timeout of the type.
+     * </pre>
+     *
+     * <code>bool attempt_timeout_required = 54 [json_name = "attemptTimeoutRequired"];</code>
+     * @return The attemptTimeoutRequired.
+     */
+    @java.lang.Override
+    public boolean getAttemptTimeoutRequired() {
+      return instance.getAttemptTimeoutRequired();
+    }
+    /**
+     * <pre>
+     * A task must set attempt_timeout itself, or get it from attempt_timeout of the type.
+     * </pre>
+     *
+     * <code>bool attempt_timeout_required = 54 [json_name = "attemptTimeoutRequired"];</code>
+     * @param value The attemptTimeoutRequired to set.
+     * @return This builder for chaining.
+     */
+    public Builder setAttemptTimeoutRequired(boolean value) {
+      copyOnWrite();
+      instance.setAttemptTimeoutRequired(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * A task must set attempt_timeout itself, or get it from attempt_timeout of the type.
+     * </pre>
+     *
+     * <code>bool attempt_timeout_required = 54 [json_name = "attemptTimeoutRequired"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearAttemptTimeoutRequired() {
+      copyOnWrite();
+      instance.clearAttemptTimeoutRequired();
+      return this;
+    }
+
     // @@protoc_insertion_point(builder_scope:taskyard.v1.TaskType)
   }
   @java.lang.Override
@@ -5495,16 +6109,21 @@ public  final class TaskType extends
             "onRunnerLost_",
             "callback_",
             "archive_",
+            "searchFields_",
+            "deletionProtection_",
+            "entitiesMustExist_",
+            "slotRequired_",
+            "attemptTimeoutRequired_",
           };
           java.lang.String info =
-              "\u0000)\u0000\u0001\u0001))\u0000\u0002\u0000\u0001\u0208\u0002\u0208\u0003\u1009" +
+              "\u0000.\u0000\u0001\u00016.\u0000\u0003\u0000\u0001\u0208\u0002\u0208\u0003\u1009" +
               "\u0000\u0004\n\u0005\n\u0006\u1009\u0001\u0007\u0007\b\u1009\u0002\t\u1009\u0003" +
               "\n\u1009\u0004\u000b\u1009\u0005\f\u1009\u0006\r\u1009\u0007\u000e\u1004\b\u000f" +
               "\f\u0010\u1009\t\u0011\u001b\u0012\u1009\n\u0013\u0007\u0014\u0002\u0015\u0002\u0016" +
               "\u1009\u000b\u0017\u1009\f\u0018\u0007\u0019\u0208\u001a\u0208\u001b\u0208\u001c" +
               "\u021a\u001d\u1004\r\u001e\u1004\u000e\u001f\u1004\u000f \u1004\u0010!\u1009\u0011" +
               "\"\u1009\u0012#\u1009\u0013$\u1009\u0014%\f&\u1009\u0015\'\f(\u1009\u0016)\u0007" +
-              "";
+              "2\u021a3\u00074\u00075\u00076\u0007";
           return newMessageInfo(DEFAULT_INSTANCE, info, objects);
       }
       case GET_DEFAULT_INSTANCE: {

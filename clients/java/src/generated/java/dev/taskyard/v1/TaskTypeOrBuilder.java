@@ -758,4 +758,94 @@ public interface TaskTypeOrBuilder extends
    * @return The archive.
    */
   boolean getArchive();
+
+  /**
+   * <pre>
+   * Members of the payload's JSON object that taskdb extracts when a task is created: filterable
+   * as payload.NAME, text and numbers and booleans only.  Dots lead into nested objects.  A value
+   * above 256 characters is not extracted.  Applies to tasks that are created afterwards.
+   * </pre>
+   *
+   * <code>repeated string search_fields = 50 [json_name = "searchFields"];</code>
+   * @return A list containing the searchFields.
+   */
+  java.util.List<java.lang.String>
+      getSearchFieldsList();
+  /**
+   * <pre>
+   * Members of the payload's JSON object that taskdb extracts when a task is created: filterable
+   * as payload.NAME, text and numbers and booleans only.  Dots lead into nested objects.  A value
+   * above 256 characters is not extracted.  Applies to tasks that are created afterwards.
+   * </pre>
+   *
+   * <code>repeated string search_fields = 50 [json_name = "searchFields"];</code>
+   * @return The count of searchFields.
+   */
+  int getSearchFieldsCount();
+  /**
+   * <pre>
+   * Members of the payload's JSON object that taskdb extracts when a task is created: filterable
+   * as payload.NAME, text and numbers and booleans only.  Dots lead into nested objects.  A value
+   * above 256 characters is not extracted.  Applies to tasks that are created afterwards.
+   * </pre>
+   *
+   * <code>repeated string search_fields = 50 [json_name = "searchFields"];</code>
+   * @param index The index of the element to return.
+   * @return The searchFields at the given index.
+   */
+  java.lang.String getSearchFields(int index);
+  /**
+   * <pre>
+   * Members of the payload's JSON object that taskdb extracts when a task is created: filterable
+   * as payload.NAME, text and numbers and booleans only.  Dots lead into nested objects.  A value
+   * above 256 characters is not extracted.  Applies to tasks that are created afterwards.
+   * </pre>
+   *
+   * <code>repeated string search_fields = 50 [json_name = "searchFields"];</code>
+   * @param index The index of the element to return.
+   * @return The searchFields at the given index.
+   */
+  com.google.protobuf.ByteString
+      getSearchFieldsBytes(int index);
+
+  /**
+   * <pre>
+   * DeleteTask refuses its tasks, and retention does not delete them: it must be 0 or lead to the
+   * archive.
+   * </pre>
+   *
+   * <code>bool deletion_protection = 51 [json_name = "deletionProtection"];</code>
+   * @return The deletionProtection.
+   */
+  boolean getDeletionProtection();
+
+  /**
+   * <pre>
+   * Tasks name an entity that RegisterEntities has stored; checked at create.
+   * </pre>
+   *
+   * <code>bool entities_must_exist = 52 [json_name = "entitiesMustExist"];</code>
+   * @return The entitiesMustExist.
+   */
+  boolean getEntitiesMustExist();
+
+  /**
+   * <pre>
+   * A task must have a slot: its own, or that of its entity.
+   * </pre>
+   *
+   * <code>bool slot_required = 53 [json_name = "slotRequired"];</code>
+   * @return The slotRequired.
+   */
+  boolean getSlotRequired();
+
+  /**
+   * <pre>
+   * A task must set attempt_timeout itself, or get it from attempt_timeout of the type.
+   * </pre>
+   *
+   * <code>bool attempt_timeout_required = 54 [json_name = "attemptTimeoutRequired"];</code>
+   * @return The attemptTimeoutRequired.
+   */
+  boolean getAttemptTimeoutRequired();
 }
