@@ -7,8 +7,9 @@ use taskyard::{
     json_payload, payload_text,
     v1::{
         run_report::Report, Assignment, ClaimTasksRequest, ClaimTasksResponse, ErrorClass, ExecutionKind, LeaseAction,
-        LeaseRef, RenewWorkRequest, RenewWorkResponse, ReportWorkRequest, ReportWorkResponse, RunCancelled, RunFailed,
-        RunReport, RunStarted, RunSucceeded, RunnerRegistration, TaskError, TaskResult,
+        LeaseRef, ReleaseReason, RenewWorkRequest, RenewWorkResponse, ReportWorkRequest, ReportWorkResponse,
+        RunCancelled, RunFailed, RunReleased, RunReport, RunStarted, RunSucceeded, RunnerRegistration, TaskError,
+        TaskResult,
     },
     Client, Result, Server,
 };
@@ -74,6 +75,11 @@ impl Worker {
                 match self.renew(&lease).await {
                     Ok(LeaseAction::Cancel) => {
                         return self.report(&lease, Report::Cancelled(RunCancelled::default())).await;
+                    }
+                    Ok(LeaseAction::Pause) => {
+                        let reason = ReleaseReason::Paused.into();
+                        let released = RunReleased { reason, message: "paused".to_owned() };
+                        return self.report(&lease, Report::Released(released)).await;
                     }
                     // Another worker may have the task by now; a report would be rejected.
                     Ok(LeaseAction::Abort) => return Ok(()),
