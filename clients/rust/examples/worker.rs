@@ -92,7 +92,7 @@ impl Worker {
             let outcome = match ended {
                 Ok(value) => {
                     let result = TaskResult { output: json_payload(&value).ok(), ..Default::default() };
-                    Report::Succeeded(RunSucceeded { result: Some(result) })
+                    Report::Succeeded(RunSucceeded { result: Some(result), ..Default::default() })
                 }
                 Err(error) => Report::Failed(RunFailed { error: Some(error), ..Default::default() }),
             };
