@@ -7,9 +7,9 @@ use taskyard::{
     json_payload, payload_text,
     v1::{
         run_report::Report, Assignment, ClaimTasksRequest, ClaimTasksResponse, ErrorClass, ExecutionKind, LeaseAction,
-        LeaseRef, ReleaseReason, RenewWorkRequest, RenewWorkResponse, ReportWorkRequest, ReportWorkResponse,
-        RunCancelled, RunFailed, RunReleased, RunReport, RunStarted, RunSucceeded, RunnerRegistration, TaskError,
-        TaskResult,
+        LeaseRef, LeaseVerdict, ReleaseReason, RenewWorkRequest, RenewWorkResponse, ReportWorkRequest,
+        ReportWorkResponse, RunCancelled, RunFailed, RunReleased, RunReport, RunStarted, RunSucceeded,
+        RunnerRegistration, TaskError, TaskResult,
     },
     Client, Result, Server,
 };
@@ -108,7 +108,7 @@ impl Worker {
         };
         let path = "/taskyard.v1.WorkService/RenewWork";
         let response: RenewWorkResponse = self.client.call(Server::Scheduler, path, request).await?;
-        Ok(response.verdicts.first().map_or(LeaseAction::Unspecified, |verdict| verdict.action()))
+        Ok(response.verdicts.first().map_or(LeaseAction::Unspecified, LeaseVerdict::action))
     }
 
     /// Repeated over broken connections by the client; a repeated report is applied once.
