@@ -33,8 +33,8 @@ conformance: setup ## play every behaviour of the clients in every language that
 runnerkit: setup ## a verdict per rule of the runner link (KIT_ARGS=--runner go; --break 7; -- COMMAND for a runner of your own)
 	@.venv/bin/python -m tests.runner_kit $(or $(KIT_ARGS),--runner ours)
 
-clients: setup ## lint and test the clients in Java and Rust, and follow their READMEs (minutes; the others are in make test)
-	@.venv/bin/python -m pytest -q tests/clients/heavy_java.py tests/clients/heavy_rust.py
+clients: setup ## lint and test the clients in Go, TypeScript, Java and Rust, and follow their READMEs (minutes)
+	@.venv/bin/python -m pytest -q tests/acceptance/test_go_client.py tests/clients/test_typescript.py tests/clients/heavy_java.py tests/clients/heavy_rust.py
 
 executors: setup ## show which case each kind of execution passes, by running them
 	@.venv/bin/python -m pytest tests/executors -n 2 --dist loadfile

@@ -1,17 +1,22 @@
 """What follows a task outlives the services: nothing is missing or twice when one is killed in between."""
 
 import json
+import os
+import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.acceptance.suite import Suite, running_suite
+from tests.acceptance.suite import Suite, running_suite, until_open
 
 LINES = 60
+# Of the 30 s that a call waits by default; the rest is for a busy machine to start taskdb.
+AWAY_SECONDS = float(os.environ.get("TASKYARD_TEST_OUTAGE", "10"))
 
 
 @pytest.fixture(scope="module")
@@ -85,3 +90,23 @@ def test_run_and_wait_survive_a_restart(suite: Suite, gate: Path) -> None:
     out, err = running.communicate(timeout=90)
     assert (running.returncode, len(out.splitlines())) == (0, LINES // 2), err + suite.logs()
     assert waiting.communicate(timeout=90)[0] == "attended  SUCCEEDED\n"
+
+
+def test_a_run_goes_on_by_itself_after_taskdb_was_away(suite: Suite, gate: Path) -> None:
+    waiting = suite.start_cli("run", "--", *until_open(gate))
+    assert read_lines(waiting, 1) == ["before\n"]
+    # While `up` is stopped, nobody starts taskdb again.
+    suite.process.send_signal(signal.SIGSTOP)
+    try:
+        suite.kill_service("taskdb")
+        begun = suite.start_cli("run", "--", "echo", "created meanwhile")
+        time.sleep(AWAY_SECONDS)
+        assert (waiting.poll(), begun.poll()) == (None, None)
+    finally:
+        suite.process.send_signal(signal.SIGCONT)
+    gate.touch()
+    out, err = begun.communicate(timeout=90)
+    assert (begun.returncode, out) == (0, "created meanwhile\n"), err + suite.logs()
+    assert "trying again for up to 30 s" in err
+    out, err = waiting.communicate(timeout=90)
+    assert (waiting.returncode, out) == (0, "after\n"), err + suite.logs()

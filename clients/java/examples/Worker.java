@@ -79,6 +79,11 @@ public class Worker {
           work.cancel(true);
           report(lease, RunReport.newBuilder().setCancelled(RunCancelled.getDefaultInstance()));
           return;
+        } else if (action == LeaseAction.LEASE_ACTION_PAUSE) {
+          work.cancel(true);
+          RunReleased.Builder paused = RunReleased.newBuilder().setReason(ReleaseReason.RELEASE_REASON_PAUSED);
+          report(lease, RunReport.newBuilder().setReleased(paused.setMessage("paused")));
+          return;
         } else if (action == LeaseAction.LEASE_ACTION_ABORT || System.nanoTime() > expires) {
           // Another worker may have the task by now; a report would be rejected.
           work.cancel(true);

@@ -7,8 +7,9 @@ use taskyard::{
     json_payload, payload_text,
     v1::{
         run_report::Report, Assignment, ClaimTasksRequest, ClaimTasksResponse, ErrorClass, ExecutionKind, LeaseAction,
-        LeaseRef, RenewWorkRequest, RenewWorkResponse, ReportWorkRequest, ReportWorkResponse, RunCancelled, RunFailed,
-        RunReport, RunStarted, RunSucceeded, RunnerRegistration, TaskError, TaskResult,
+        LeaseRef, LeaseVerdict, ReleaseReason, RenewWorkRequest, RenewWorkResponse, ReportWorkRequest,
+        ReportWorkResponse, RunCancelled, RunFailed, RunReleased, RunReport, RunStarted, RunSucceeded,
+        RunnerRegistration, TaskError, TaskResult,
     },
     Client, Result, Server,
 };
@@ -75,6 +76,11 @@ impl Worker {
                     Ok(LeaseAction::Cancel) => {
                         return self.report(&lease, Report::Cancelled(RunCancelled::default())).await;
                     }
+                    Ok(LeaseAction::Pause) => {
+                        let reason = ReleaseReason::Paused.into();
+                        let released = RunReleased { reason, message: "paused".to_owned() };
+                        return self.report(&lease, Report::Released(released)).await;
+                    }
                     // Another worker may have the task by now; a report would be rejected.
                     Ok(LeaseAction::Abort) => return Ok(()),
                     Ok(_) => expires = sent + LEASE,
@@ -86,7 +92,7 @@ impl Worker {
             let outcome = match ended {
                 Ok(value) => {
                     let result = TaskResult { output: json_payload(&value).ok(), ..Default::default() };
-                    Report::Succeeded(RunSucceeded { result: Some(result) })
+                    Report::Succeeded(RunSucceeded { result: Some(result), ..Default::default() })
                 }
                 Err(error) => Report::Failed(RunFailed { error: Some(error), ..Default::default() }),
             };
@@ -102,7 +108,7 @@ impl Worker {
         };
         let path = "/taskyard.v1.WorkService/RenewWork";
         let response: RenewWorkResponse = self.client.call(Server::Scheduler, path, request).await?;
-        Ok(response.verdicts.first().map_or(LeaseAction::Unspecified, |verdict| verdict.action()))
+        Ok(response.verdicts.first().map_or(LeaseAction::Unspecified, LeaseVerdict::action))
     }
 
     /// Repeated over broken connections by the client; a repeated report is applied once.
