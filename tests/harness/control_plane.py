@@ -37,19 +37,21 @@ class ControlPlane:
     taskdbs: list[Service] = field(default_factory=list)
     schedulers: list[Service] = field(default_factory=list)
 
-    def add_taskdb(self, *flags: str, failpoints: str = "") -> Service:
+    def add_taskdb(self, *flags: str, failpoints: str = "", **environment: str) -> Service:
         """Start one more taskdb."""
         name = f"taskdb-{len(self.taskdbs)}"
-        service = self._service("taskyard_taskdb", name, {DATABASE: self.url}, *flags)
+        service = self._service("taskyard_taskdb", name, {DATABASE: self.url, **environment}, *flags)
         self.taskdbs.append(service.start(TASKYARD_FAILPOINTS=failpoints))
         return service
 
-    def add_scheduler(self, taskdb: str = "", *flags: str, failpoints: str = "") -> Service:
+    def add_scheduler(
+        self, taskdb: str = "", *flags: str, failpoints: str = "", **environment: str
+    ) -> Service:
         """Start one more scheduler; in front of the first taskdb unless an address is given."""
         arguments = ("--taskdb", taskdb or self.taskdbs[0].address, *flags)
         name = f"scheduler-{len(self.schedulers)}"
-        key = {"TASKYARD_KEY": self.keys["scheduler"]}
-        service = self._service("taskyard_scheduler", name, key, *arguments)
+        environment["TASKYARD_KEY"] = self.keys["scheduler"]
+        service = self._service("taskyard_scheduler", name, environment, *arguments)
         self.schedulers.append(service.start(TASKYARD_FAILPOINTS=failpoints))
         return service
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import grpc.aio
 import pytest
 
+from services.runner.tests.runner_process import RunnerProcess
 from taskyard import Client, Phase, command
 from taskyard.channel import open_channel
 from taskyard.errors import Code
@@ -28,6 +31,10 @@ QUICK = (
     *("--heartbeat-interval", "500ms", "--lease-duration", "6s"),
     *("--first-lease", "2s", "--heartbeat-gather", "100ms", "--goodbye-timeout", "2s"),
 )
+
+# Longer than a lease; and how long a task may wait once its runner has a session again.
+BLACKHOLE_SECONDS = 8.0
+PINNED_SECONDS = 5.0
 
 
 @pytest.fixture
@@ -86,6 +93,29 @@ async def test_fault_20_after_a_long_blackhole_another_runner_has_the_task_and_t
             assert cut_off.runner.rejections, "the report of the lost run is refused for good"
             runs = [run async for run in client.runs(task)]
             assert [run.generation for run in runs] in ([1, 2], [2, 1])
+
+
+async def test_fault_20_a_pinned_task_starts_soon_after_its_runner_is_back(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    async with plane.client() as client, proxy_to(plane.schedulers[0].address) as proxy:
+        runner = RunnerProcess(tmp_path / "pinned", proxy.address, id="pinned", key=plane.keys["runner"])
+        try:
+            await (await runner.start()).connected()
+            proxy.blackhole()
+            # Its claim is sent into the void.
+            task = await client.create(command("true", runner_ids=("pinned",)))
+            await asyncio.sleep(BLACKHOLE_SECONDS)
+            sessions = runner.sessions()
+            proxy.heal()
+            healed = time.monotonic()
+            await runner.connected(sessions + 1)
+            back = time.monotonic()
+            assert (await client.wait(task, timeout=60)).phase is Phase.SUCCEEDED
+            assert time.monotonic() - back < PINNED_SECONDS, f"back after {back - healed:.1f} s"
+        finally:
+            await runner.kill()
+            runner.clean()
 
 
 async def test_fault_21_without_taskdb_nothing_is_claimed_and_pull_workers_get_an_error_in_time(

@@ -415,3 +415,28 @@ async def test_read_only_key_may_not_create(taskdb: Any, make_task: MakeTask) ->
     reader = await taskdb.caller(read_only=True)
     with pytest.raises(errors.PermissionDenied):
         await reader.tasks.CreateTask(make_task())
+
+
+HOSTILE_IDS = {
+    "parent": "..",
+    "path": "a/../../b",
+    "NUL": "a\0b",
+    "control": "a\x1b[2Jb",
+    "newline": "a\nb",
+    "right-to-left": "a\u202eb",
+    "long": "a" * 10_000,
+}
+
+
+@pytest.mark.parametrize("value", HOSTILE_IDS.values(), ids=HOSTILE_IDS)
+async def test_hostile_id_is_refused_by_its_field_and_leaves_no_row(
+    taskdb: Any, tenant: Any, make_task: MakeTask, value: str
+) -> None:
+    before = await count_rows(taskdb)
+    by_id, by_slot = make_task(), make_task()
+    by_id.task_id = by_slot.task.spec.slot = value
+    for field, request in {"task_id": by_id, "task.spec.slot": by_slot}.items():
+        with pytest.raises(errors.FieldInvalid) as refused:
+            await tenant.tasks.CreateTask(request)
+        assert {violation.field for violation in refused.value.violations} == {field}
+    assert await count_rows(taskdb) == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import IntEnum
 
 from taskyard_kit.logs import get_log
@@ -28,6 +29,8 @@ log = get_log(__name__)
 
 EXAMPLES = 10
 PAGE = 1000
+# Claims read past what ended since the oldest transaction began: longer than any of ours may last.
+OLD_TRANSACTION = timedelta(minutes=15)
 # A check scans whole tables: it needs a longer timeout than the hot path.
 _TIMEOUT = "SET LOCAL statement_timeout = '10min'"
 
@@ -94,6 +97,12 @@ def _query(name: str) -> Find:
         return [(row[0], row[1]) for row in await tx.fetch(statement(name), prepare=False)]
 
     return find
+
+
+async def find_old_transactions(tx: Tx, age: timedelta = OLD_TRANSACTION) -> list[Key]:
+    """The sessions, and prepared transactions, whose snapshot is older than this."""
+    rows = await tx.fetch(statement("doctor_old_transactions"), {"age": age}, prepare=False)
+    return [(row[0], row[1]) for row in rows]
 
 
 async def _wrong_counters(tx: Tx) -> list[Key]:
@@ -197,6 +206,10 @@ CHECKS = (
     Check(
         "durability", Severity.WARNING, "settings of PostgreSQL that cannot keep acknowledged writes",
         _query("doctor_weak_durability"), repairs.leave_to_the_operator, _second,
+    ),
+    Check(
+        "transactions", Severity.WARNING, "old transactions, for which ended rows of the queue are kept",
+        find_old_transactions, repairs.leave_sessions_to_the_operator, _second,
     ),
 )  # fmt: skip
 

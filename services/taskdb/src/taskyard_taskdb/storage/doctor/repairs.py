@@ -206,6 +206,14 @@ async def leave_to_the_operator(context: RepairContext, keys: Sequence[Key]) -> 
     )
 
 
+async def leave_sessions_to_the_operator(context: RepairContext, keys: Sequence[Key]) -> None:
+    """Sessions of others are the operator's. Raises RepairNotPossible."""
+    raise RepairNotPossible(
+        "end the session with pg_terminate_backend, or the prepared transaction with ROLLBACK PREPARED;"
+        " set idle_in_transaction_session_timeout for the role that it belongs to"
+    )
+
+
 def params(keys: Sequence[Key]) -> dict[str, object]:
     """Return keys as parallel arrays."""
     return {
