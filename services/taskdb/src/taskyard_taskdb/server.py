@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 from taskyard.compat.v1 import global_task_service_pb2_grpc
 from taskyard.v1 import (
@@ -87,6 +88,12 @@ from taskyard_taskdb.watch.hub import Hub
 from taskyard_taskdb.webhook_client import WebhookClient
 
 
+def _heavy_reads(connections: int) -> int:
+    """How many queries of one tenant run at a time: half of the connections, and of the cores they compute on,
+    which PostgreSQL shares with this process on small hosts."""
+    return max(1, min(connections, len(os.sched_getaffinity(0))) // 2)
+
+
 class TaskDb:
     """One taskdb in the running event loop; `async with` starts and stops it."""
 
@@ -126,7 +133,7 @@ class TaskDb:
             self._settings,
             verifier=StoredKeyVerifier(self.pool),
             policies=POLICIES,
-            heavy_calls=max(1, self._settings.pool_queries // 2),
+            heavy_calls=_heavy_reads(self._settings.pool_queries),
         )
         self._background.append(asyncio.create_task(self.hub.run()))
         self.server.on_drain(self._close_streams)
@@ -182,6 +189,7 @@ class TaskDb:
             StoredBytes(self.pool),
             creator,
             CreateQueues(creator, self._classes),
+            self.server.rest,
         )
         self.actions = ActionHandler(self.pool, self.tenants, Actions(self.pool, self._after_commit))
         self.updates = UpdateWriter(self.pool, read_external_report, self._after_commit)
@@ -216,7 +224,7 @@ class TaskDb:
             self.actions,
             UpdateHandler(self.pool, self._specs, self._schemas, editor, self.types),
             ExternalReportHandler(self.pool, self.inbox, self._result_checks),
-            WatchHandler(self.pool, self.hub, events),
+            WatchHandler(self.pool, self.hub, events, server.rest),
             LogReadHandler(self.pool, self.hub, self.followers),
             CheckpointReadHandler(self.pool),
             AuditHandler(self.pool),
