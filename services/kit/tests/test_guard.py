@@ -209,6 +209,18 @@ async def test_an_unknown_exception_is_internal_with_a_correlation_id_and_the_de
     assert "hunter2" in (records[0].exc_text or str(records[0].exc_info))
 
 
+async def test_a_caller_that_leaves_while_it_is_sent_to_is_no_error(
+    echo: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        for _ in range(10):
+            # The server waits for the reader, whose connection ends.
+            await echo.stub().Count(pb.EchoRequest(text="flood")).read()
+            await echo.channels[-1].close()
+        await echo.server.drain()
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("taskyard")] == []
+
+
 async def test_an_rpc_that_the_servicer_leaves_out_is_unimplemented(echo: Running) -> None:
     with pytest.raises(errors.Unimplemented, match="Missing"), translated():
         await echo.stub().Missing(pb.EchoRequest())

@@ -89,8 +89,10 @@ from taskyard_taskdb.webhook_client import WebhookClient
 
 
 def _heavy_reads(connections: int) -> int:
-    """How many queries of one tenant run at a time: half of the connections, and of the cores they compute on,
-    which PostgreSQL shares with this process on small hosts."""
+    """How many queries of one tenant run at a time: half of the connections, and of the cores that they use.
+
+    On a small host PostgreSQL shares the cores with this process.
+    """
     return max(1, min(connections, len(os.sched_getaffinity(0))) // 2)
 
 
@@ -226,7 +228,7 @@ class TaskDb:
             ExternalReportHandler(self.pool, self.inbox, self._result_checks),
             WatchHandler(self.pool, self.hub, events, server.rest),
             LogReadHandler(self.pool, self.hub, self.followers),
-            CheckpointReadHandler(self.pool),
+            CheckpointReadHandler(self.pool, self.hub),
             AuditHandler(self.pool),
             StatsHandler(self.pool, self.suite_metrics.folded),
         )
