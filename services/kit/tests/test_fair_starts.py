@@ -5,8 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 
+import pytest
+
 from taskyard_kit import fair_starts
 from taskyard_kit.fair_starts import FREE_CALLS, REST_SECONDS, FairStarts
+
+
+def block_the_loop(seconds: float) -> None:
+    time.sleep(seconds)
 
 
 async def congested() -> FairStarts:
@@ -15,7 +21,7 @@ async def congested() -> FairStarts:
     starts.enter("quiet")
     for _ in range(FREE_CALLS + 1):
         assert starts.enter("busy") is None
-    time.sleep(0.03)  # the loop is blocked
+    block_the_loop(0.03)
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     return starts
@@ -54,11 +60,11 @@ async def test_a_tenant_that_is_alone_never_waits() -> None:
     starts._contended_until = 0.0
     for _ in range(3):
         assert [starts.enter("busy") for _ in range(20)] == [None] * 20
-        time.sleep(0.02)  # the loop is blocked
+        block_the_loop(0.02)
         await asyncio.sleep(0)
 
 
-async def test_nothing_waits_while_the_loop_is_in_time(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+async def test_nothing_waits_while_the_loop_is_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fair_starts, "LATE_SECONDS", 60.0)
     starts = await congested()
     assert [starts.enter("busy") for _ in range(20)] == [None] * 20
