@@ -406,8 +406,7 @@ class TaskServiceServicer:
 
     def ReadCheckpoint(self, request, context):
         """Streams the content of a checkpoint.  The id "latest" names the newest one.
-        Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH); RESOURCE_EXHAUSTED (CONSUMER_STALLED,
-        STREAM_LIMIT).
+        Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH); RESOURCE_EXHAUSTED (STREAM_LIMIT).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
