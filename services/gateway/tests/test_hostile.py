@@ -35,6 +35,7 @@ def echo() -> Iterator[Echo]:
     with echo_server() as running:
         running.answers[GET_TASK] = [task_service_pb2.GetTaskResponse().SerializeToString()]
         running.answers["/taskyard.v1.TaskService/CreateTask"] = [b""]
+        running.answers["/taskyard.v1.TaskService/BatchCreateTasks"] = [b""]
         yield running
 
 
@@ -91,6 +92,17 @@ def test_a_body_of_a_gigabyte_is_refused_by_its_length(gateway: GatewayService) 
     assert status_of(gateway, raw(head, f"Content-Length: {1024 * MIB}")) == 413
     assert memory(gateway) - before < ROOM
     assert_neighbours_are_served(gateway)
+
+
+def test_a_batch_may_have_what_grpc_accepts_and_other_bodies_not(gateway: GatewayService) -> None:
+    length = f"Content-Length: {20 * MIB}"
+    assert status_of(gateway, raw(f"POST {TASKS}", length)) == 413
+    batch = raw(f"POST {TASKS}:batchCreate", length, "Content-Type: application/json")
+    with connected(gateway) as connection:
+        connection.sendall(batch + b" " * (19 * MIB))
+        connection.sendall(b" " * (MIB - 2) + b"{}")
+        assert answer_to(connection)[0] == 200
+    assert status_of(gateway, raw(f"POST {TASKS}:batchCreate", f"Content-Length: {25 * MIB}")) == 413
 
 
 def test_a_body_of_a_gigabyte_in_chunks_is_refused_while_it_comes(gateway: GatewayService) -> None:

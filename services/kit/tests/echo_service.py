@@ -124,6 +124,8 @@ class EchoServicer(rpc.EchoServiceServicer):  # type: ignore[misc]
             raise self.error
         if request.text == "crash":
             raise RuntimeError("the password is hunter2")
+        while request.text == "flood":
+            yield pb.EchoResponse(text="x" * 1_000_000)
         if request.text == "forever":
             self.entered.set()
             await self.goodbye.wait()

@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from taskyard.errors import Overloaded
-from taskyard_kit import call_limits
 from taskyard_kit.call_limits import CallLimits
 
 
@@ -40,9 +39,8 @@ async def test_calls_of_one_owner_wait_and_those_of_another_do_not() -> None:
     assert sorted(calls.running) == ["a", "a", "a", "a", "b"]
 
 
-async def test_a_full_queue_sheds_with_a_delay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call_limits, "MAX_WAITING", 1)
-    calls = Calls(CallLimits(1))
+async def test_a_full_queue_sheds_with_a_delay() -> None:
+    calls = Calls(CallLimits(1, max_waiting=1))
     tasks = [asyncio.create_task(calls.make("a")) for _ in range(2)]
     await settle()
     with pytest.raises(Overloaded) as shed:

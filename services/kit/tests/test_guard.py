@@ -16,6 +16,7 @@ from taskyard import errors
 from taskyard.status import from_rpc_error, translated
 from taskyard_kit.auth import Kind, PolicyError, allow
 from taskyard_kit.keys import ApiKey
+from taskyard_kit.writes import Writes
 
 
 async def test_a_call_with_a_valid_key_reaches_the_handler(echo: Running) -> None:
@@ -207,6 +208,31 @@ async def test_an_unknown_exception_is_internal_with_a_correlation_id_and_the_de
     ]
     assert len(records) == 1
     assert "hunter2" in (records[0].exc_text or str(records[0].exc_info))
+
+
+async def test_a_caller_that_leaves_while_it_is_sent_to_is_no_error(
+    echo: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        for number in range(40):
+            # A message is being written when the connection ends.
+            call = echo.stub().Count(pb.EchoRequest(text="flood"))
+            for _ in range(number % 5 + 4):
+                await call.read()
+            await echo.channels[-1].close()
+        await echo.server.drain()
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("taskyard")] == []
+
+
+async def test_a_write_that_fails_because_the_call_has_ended_cancels_its_stream() -> None:
+    class Ended:
+        """A call whose peer is gone, as gRPC reports it."""
+
+        async def write(self, _: object) -> None:
+            raise grpc.aio.InternalError("Failed to send")
+
+    with pytest.raises(asyncio.CancelledError):
+        await Writes().write(b"", Ended())
 
 
 async def test_an_rpc_that_the_servicer_leaves_out_is_unimplemented(echo: Running) -> None:

@@ -221,7 +221,7 @@ type TaskServiceClient interface {
 	// Errors: NOT_FOUND.
 	ListCheckpoints(ctx context.Context, in *ListCheckpointsRequest, opts ...grpc.CallOption) (*ListCheckpointsResponse, error)
 	// Streams the content of a checkpoint.  The id "latest" names the newest one.
-	// Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH).
+	// Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH); RESOURCE_EXHAUSTED (STREAM_LIMIT).
 	ReadCheckpoint(ctx context.Context, in *ReadCheckpointRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadCheckpointResponse], error)
 	// Lists audit events, newest first.  Filter fields: event_type, actor.type, actor.id,
 	// resource, time.
@@ -666,7 +666,7 @@ type TaskServiceServer interface {
 	// Errors: NOT_FOUND.
 	ListCheckpoints(context.Context, *ListCheckpointsRequest) (*ListCheckpointsResponse, error)
 	// Streams the content of a checkpoint.  The id "latest" names the newest one.
-	// Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH).
+	// Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH); RESOURCE_EXHAUSTED (STREAM_LIMIT).
 	ReadCheckpoint(*ReadCheckpointRequest, grpc.ServerStreamingServer[ReadCheckpointResponse]) error
 	// Lists audit events, newest first.  Filter fields: event_type, actor.type, actor.id,
 	// resource, time.

@@ -42,6 +42,7 @@ _HEALTH_PAGES = {"/healthz": True, "/ready": True, "/livez": False, "/live": Fal
 CLIENT_GONE = 499
 _CHECK_FENCE = "/taskyard.v1.TaskService/CheckFence"
 _REDEEM = "/taskyard.v1.ApiKeyService/RedeemSignInCode"
+_BATCH_CREATE = "/taskyard.v1.TaskService/BatchCreateTasks"
 _HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 
 
@@ -210,16 +211,18 @@ class Gateway:
 
     async def _request(self, incoming: Incoming, match: Match) -> Message:
         """The request of a call by its rule; a large body is read in a thread, so that others are served."""
-        body = await self._body(incoming)
+        body = await self._body(incoming, match.route.rpc)
         if body:
             incoming.check_body_type(lenient=self._is_lenient(incoming))
         if len(body) > LARGE_BYTES:
             return await asyncio.to_thread(bind, match, incoming.query, body)
         return bind(match, incoming.query, body)
 
-    async def _body(self, incoming: Incoming) -> bytes:
+    async def _body(self, incoming: Incoming, rpc: Rpc | None = None) -> bytes:
         settings = self._settings
-        return await incoming.body(settings.max_body_bytes, settings.body_timeout.total_seconds())
+        batch = rpc is not None and rpc.path == _BATCH_CREATE
+        limit = settings.max_batch_bytes if batch else settings.max_body_bytes
+        return await incoming.body(limit, settings.body_timeout.total_seconds())
 
     async def _open_stream(self, exchange: Exchange, match: Match) -> Answer:
         if self._streams >= self._settings.max_streams:
@@ -264,7 +267,7 @@ class Gateway:
     async def _connect_call(self, exchange: Exchange, rpc: Rpc) -> Answer:
         incoming = exchange.incoming
         limit = connect.check(incoming, rpc, self._settings.call_timeout.total_seconds())
-        body = await self._body(incoming)
+        body = await self._body(incoming, rpc)
         request = await connect.read(incoming, rpc, body)
         answer = await unary(self._upstream, rpc, request, self._metadata(incoming, rpc), incoming, limit)
         return _plain(await connect.answer(incoming, rpc, answer))

@@ -62,6 +62,12 @@ class GatewaySettings(ListenSettings, TelemetrySettings):
     max_body_bytes: int = setting(
         8 * MIB, min=1024, max=64 * MIB, help="largest body of a request; a larger one is answered with 413"
     )
+    max_batch_bytes: int = setting(
+        24 * MIB,
+        min=1024,
+        max=64 * MIB,
+        help="largest body of BatchCreateTasks, whose message may have 16 MiB; JSON takes a third more",
+    )
     max_header_bytes: int = setting(
         32 * 1024, min=4096, max=MIB, help="largest request line with headers; beyond it the answer is 431"
     )

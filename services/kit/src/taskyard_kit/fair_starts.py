@@ -1,8 +1,9 @@
 """The order in which calls of several tenants begin while the server is saturated.
 
-gRPC hands calls over one by one, in the order of their arrival, and each is worked on at once: a tenant that
-keeps fifty calls open delays every call of another tenant by the work of fifty. While the loop is late and more
-than one tenant calls, the calls of a busy tenant wait here instead, and as many begin as keep the loop in time.
+gRPC hands calls over one by one, in the order of their arrival, and each is worked on at once: a tenant
+that keeps fifty calls open delays every call of another tenant by the work of fifty. While the loop is late
+and more than one tenant calls, the calls of a busy tenant wait here instead, and as many begin as keep the
+loop in time. Long calls rest between their parts.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ LATE_SECONDS = 0.002
 # After so long without being late, calls begin at once again.
 CONGESTED_SECONDS = 0.5
 _MOST_PER_TICK = 50.0
+# How long a call with much work rests between two parts of it, of about half a millisecond each.
+REST_SECONDS = 0.003
 
 
 class FairStarts:
@@ -52,6 +55,10 @@ class FairStarts:
         if begun <= FREE_CALLS or now > self._contended_until:
             return None
         return self._exceed(owner, now)
+
+    async def rest(self) -> None:
+        """Let other calls run, in the middle of one with much work."""
+        await asyncio.sleep(REST_SECONDS if time.perf_counter() < self._congested_until else 0)
 
     def _exceed(self, owner: str, now: float) -> asyncio.Future[None] | None:
         loop = asyncio.get_running_loop()

@@ -47,6 +47,9 @@ Behavior = Callable[[Any, Context], Awaitable[Any]]
 
 log = get_log(__name__)
 
+# One is converted while the database stores the other.
+_HEAVY_WRITES = 2
+
 # The form of W3C Trace Context, version 00. Anything else is ignored, as that specification asks.
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
@@ -114,10 +117,9 @@ class Guard:
         self._authenticator = authenticator
         self._policies = policies
         self._call_timeout = call_timeout
-        self._starts = FairStarts()
-        STARTS = self._starts
+        self.starts = FairStarts()
         self._heavy_reads = CallLimits(heavy_calls)
-        self._heavy_writes = CallLimits(heavy_calls)
+        self._heavy_writes = CallLimits(_HEAVY_WRITES)
 
     def wrap(self, method: str, handler: grpc.RpcMethodHandler[Any, Any]) -> grpc.RpcMethodHandler[Any, Any]:
         """The wrapped handler; a method without an entry in the policy table is denied."""
@@ -128,12 +130,12 @@ class Guard:
         enter = self._authorizer(method, policy)
         streaming = handler.request_streaming or handler.response_streaming
         if streaming:
-            body = _stream_body(handler, behavior, enter, decode, self._starts, self._writes)
+            body = _stream_body(handler, behavior, enter, decode, self.starts, self._writes)
         else:
             if policy.heavy:
                 limits = self._heavy_writes if policy.scope else self._heavy_reads
                 behavior, decode = _with_limit(behavior, decode, limits), _undecoded
-            body = _unary_body(behavior, enter, decode, self._starts, self._limit(policy), method)
+            body = _unary_body(behavior, enter, decode, self.starts, self._limit(policy), method)
         call = _with_error_status(_with_telemetry(method, _with_internal_errors(method, body)))
         if streaming or policy.waits:
             call = _with_tracking(method, self.streams, call, authorized=not policy.open)

@@ -112,6 +112,11 @@ class Server:
         log.info("serving", address=self.address, services=list(own))
 
     @property
+    def rest(self) -> Callable[[], Awaitable[None]]:
+        """What a handler with much work awaits between its parts, so that other calls run."""
+        return self._guard.starts.rest
+
+    @property
     def address(self) -> str:
         """The address of the server; with the chosen port if port 0 was configured."""
         listen = self._settings.listen

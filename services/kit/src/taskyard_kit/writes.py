@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import grpc.aio
+
 from taskyard.errors import ConsumerStalled
 
 # gRPC buffers some megabytes for a peer that does not read; a write that blocks longer ends the stream.
@@ -23,7 +25,10 @@ class Writes:
         self._timer: asyncio.TimerHandle | None = None
 
     async def write(self, response: Any, context: Any) -> None:
-        """Send one message of a stream; raises ConsumerStalled if the peer does not read for too long."""
+        """Send one message of a stream.
+
+        Raises ConsumerStalled if the peer does not read for too long, CancelledError if it has left.
+        """
         task = asyncio.current_task()
         assert task is not None, "a handler runs in a task"
         loop = asyncio.get_running_loop()
@@ -37,6 +42,9 @@ class Writes:
                 raise
             task.uncancel()
             raise ConsumerStalled("the reader of this stream", f"{STALL_SECONDS:g} s") from None
+        except grpc.aio.BaseError as error:
+            # The call has ended before its cancellation arrived here: nobody is left to send to.
+            raise asyncio.CancelledError from error
         finally:
             del self._began[task]
             self._stalled.discard(task)

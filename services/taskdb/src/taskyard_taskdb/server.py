@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 from taskyard.compat.v1 import global_task_service_pb2_grpc
 from taskyard.v1 import (
@@ -96,6 +97,14 @@ from taskyard_taskdb.watch.hub import Hub
 from taskyard_taskdb.webhook_client import WebhookClient
 
 
+def _heavy_reads(connections: int) -> int:
+    """How many queries of one tenant run at a time: half of the connections, and of the cores that they use.
+
+    On a small host PostgreSQL shares the cores with this process.
+    """
+    return max(1, min(connections, len(os.sched_getaffinity(0))) // 2)
+
+
 class TaskDb:
     """One taskdb in the running event loop; `async with` starts and stops it."""
 
@@ -135,7 +144,7 @@ class TaskDb:
             self._settings,
             verifier=StoredKeyVerifier(self.pool),
             policies=POLICIES,
-            heavy_calls=max(1, self._settings.pool_queries // 2),
+            heavy_calls=_heavy_reads(self._settings.pool_queries),
         )
         self._background.append(asyncio.create_task(self.hub.run()))
         self.server.on_drain(self._close_streams)
@@ -195,6 +204,7 @@ class TaskDb:
             EntityChecks(self.pool),
             creator,
             CreateQueues(creator, self._classes),
+            self.server.rest,
         )
         self.actions = ActionHandler(
             self.pool, self.tenants, self.types, Actions(self.pool, self._after_commit)
@@ -233,9 +243,9 @@ class TaskDb:
             self.actions,
             UpdateHandler(self.pool, self._specs, self._schemas, editor, self.types),
             ExternalReportHandler(self.pool, self.inbox, self._result_checks),
-            WatchHandler(self.pool, self.hub, events),
+            WatchHandler(self.pool, self.hub, events, server.rest),
             LogReadHandler(self.pool, self.hub, self.followers),
-            CheckpointReadHandler(self.pool),
+            CheckpointReadHandler(self.pool, self.hub),
             AuditHandler(self.pool),
             StatsHandler(self.pool, self.suite_metrics.folded),
         )

@@ -16,6 +16,7 @@ from taskyard.errors import (
     LeaseNotHeld,
     NotFound,
     StaleGeneration,
+    StreamLimit,
     TaskTerminal,
     TooLarge,
 )
@@ -30,6 +31,7 @@ from taskyard.v1 import (
 )
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.words import Phase
+from taskyard_taskdb.watch import hub as hub_module
 
 PIECE = 262_144
 
@@ -99,6 +101,19 @@ async def test_a_large_checkpoint_comes_back_as_it_was_written(yard: Yard) -> No
     assert task.status.checkpoint_sequence == 1
     assert task.status.progress.percent == 40
     assert task.metadata.resource_version == 4
+
+
+@pytest.mark.covers("ReadCheckpoint", "STREAM_LIMIT")
+async def test_reading_a_checkpoint_counts_as_a_stream(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    runner, assignment = await claimed(yard)
+    await write(yard, pieces(runner.id, assignment.lease, 1, b"data"))
+    name = f"{assignment.lease.task}/checkpoints/latest"
+    monkeypatch.setattr(hub_module, "STREAMS_PER_TENANT", 1)
+    for _ in range(2):
+        assert await read(yard, name) == b"data"
+    monkeypatch.setattr(hub_module, "STREAMS_PER_TENANT", 0)
+    with pytest.raises(StreamLimit):
+        await read(yard, name)
 
 
 async def test_checkpoint_keeps_the_progress_message_of_the_workload(yard: Yard) -> None:

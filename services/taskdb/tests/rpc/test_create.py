@@ -209,6 +209,7 @@ async def test_hundred_tasks_wait_behind_a_slot_and_no_more(
     with pytest.raises(errors.SlotQueueFull) as refused:
         await tenant.tasks.CreateTask(make_task(slot="s", request_id="r"))
     assert (refused.value.slot, refused.value.limit) == ("s", "100")
+    assert refused.value.retry_after
     assert await count_rows(taskdb) == before
     request.mode = common_pb2.BATCH_MODE_ATOMIC
     with pytest.raises(errors.SlotQueueFull):

@@ -426,7 +426,7 @@ class TaskServiceServicer:
 
     def ReadCheckpoint(self, request, context):
         """Streams the content of a checkpoint.  The id "latest" names the newest one.
-        Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH).
+        Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH); RESOURCE_EXHAUSTED (STREAM_LIMIT).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

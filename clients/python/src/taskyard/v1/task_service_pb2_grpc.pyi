@@ -223,7 +223,7 @@ class TaskServiceStub:
     """
     ReadCheckpoint: _grpc.UnaryStreamMultiCallable[_task_service_pb2.ReadCheckpointRequest, _task_service_pb2.ReadCheckpointResponse]
     """Streams the content of a checkpoint.  The id "latest" names the newest one.
-    Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH).
+    Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH); RESOURCE_EXHAUSTED (STREAM_LIMIT).
     """
     ListAuditEvents: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.ListAuditEventsRequest, _task_service_pb2.ListAuditEventsResponse]
     """Lists audit events, newest first.  Filter fields: event_type, actor.type, actor.id,
@@ -395,7 +395,7 @@ class TaskServiceAsyncStub(TaskServiceStub):
     """
     ReadCheckpoint: _aio.UnaryStreamMultiCallable[_task_service_pb2.ReadCheckpointRequest, _task_service_pb2.ReadCheckpointResponse]  # type: ignore[assignment]
     """Streams the content of a checkpoint.  The id "latest" names the newest one.
-    Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH).
+    Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH); RESOURCE_EXHAUSTED (STREAM_LIMIT).
     """
     ListAuditEvents: _aio.UnaryUnaryMultiCallable[_task_service_pb2.ListAuditEventsRequest, _task_service_pb2.ListAuditEventsResponse]  # type: ignore[assignment]
     """Lists audit events, newest first.  Filter fields: event_type, actor.type, actor.id,
@@ -689,7 +689,7 @@ class TaskServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_task_service_pb2.ReadCheckpointResponse], _abc.AsyncIterator[_task_service_pb2.ReadCheckpointResponse]]:
         """Streams the content of a checkpoint.  The id "latest" names the newest one.
-        Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH).
+        Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH); RESOURCE_EXHAUSTED (STREAM_LIMIT).
         """
 
     def ListAuditEvents(

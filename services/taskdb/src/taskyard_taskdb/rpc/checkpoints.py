@@ -84,8 +84,9 @@ class LeasedCheckpointHandler:
 class CheckpointReadHandler:
     """TaskService.ListCheckpoints and ReadCheckpoint."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, hub: Hub) -> None:
         self._pool = pool
+        self._hub = hub
 
     async def ListCheckpoints(
         self, request: task_service_pb2.ListCheckpointsRequest, context: Any
@@ -113,9 +114,10 @@ class CheckpointReadHandler:
         if found is None:
             raise NotFound("checkpoint", request.name)
         described: checkpoint_pb2.Checkpoint | None = _message(tenant_id, task_id, found)
-        async for offset, data in _pieces(self._pool, tenant_id, task_id, found, request.offset):
-            yield task_service_pb2.ReadCheckpointResponse(checkpoint=described, offset=offset, data=data)
-            described = None
+        with self._hub.counted(tenant_id):
+            async for offset, data in _pieces(self._pool, tenant_id, task_id, found, request.offset):
+                yield task_service_pb2.ReadCheckpointResponse(checkpoint=described, offset=offset, data=data)
+                described = None
 
 
 def _progress(header: checkpoint_pb2.CheckpointHeader, before: bytes | None) -> bytes | None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from taskyard import status as wire
@@ -50,12 +49,17 @@ Response = task_service_pb2.CreateTaskResponse
 BatchRequest = task_service_pb2.BatchCreateTasksRequest
 BatchResponse = task_service_pb2.BatchCreateTasksResponse
 
+Rest = Callable[[], Awaitable[None]]
+"""What a call with much work awaits between its parts."""
+
 log = get_log(__name__)
 
 MAX_BATCH = 1000
 MAX_CHILDREN = 100
 # Items that are converted before the event loop runs other calls: about half a millisecond of work.
 _SLICE = 10
+# Results that are converted likewise.
+_ANSWERED = 100
 
 
 class CreateHandler:
@@ -72,6 +76,7 @@ class CreateHandler:
         entities: EntityChecks,
         creator: TaskCreator,
         queues: CreateQueues,
+        rest: Rest,
     ) -> None:
         self._pool = pool
         self._tenants = tenants
@@ -82,6 +87,7 @@ class CreateHandler:
         self._entities = entities
         self._creator = creator
         self._queues = queues
+        self._rest = rest
 
     async def close(self) -> None:
         """Store the tasks that were accepted and are still queued."""
@@ -140,7 +146,7 @@ class CreateHandler:
             )
         context.add_done_callback(_after_reply)
         records = await self._read_existing(results)
-        return await _batch_response(results, view, records)
+        return await _batch_response(results, view, records, self._rest)
 
     async def create_children(self, tenant_id: str, items: Sequence[Request], actor: Actor) -> list[str]:
         """Create all of these tasks or none, and return their names.
@@ -175,7 +181,7 @@ class CreateHandler:
         )
         for index, item in enumerate(request.requests):
             if index % _SLICE == _SLICE - 1:
-                await asyncio.sleep(0)
+                await self._rest()
             try:
                 if item.parent not in ("", request.parent):
                     raise FieldInvalid.of("parent", f"must be empty or {request.parent}, not {item.parent!r}")
@@ -343,12 +349,15 @@ def _fill(
 
 
 async def _batch_response(
-    results: Sequence[CreateResult | Exception], view: int, records: Mapping[tasks.Key, tasks.TaskRecord]
+    results: Sequence[CreateResult | Exception],
+    view: int,
+    records: Mapping[tasks.Key, tasks.TaskRecord],
+    rest: Rest,
 ) -> BatchResponse:
     response = BatchResponse()
     for index, result in enumerate(results):
-        if index % _SLICE == _SLICE - 1:
-            await asyncio.sleep(0)
+        if index % _ANSWERED == _ANSWERED - 1:
+            await rest()
         item = response.results.add()
         if isinstance(result, Exception):
             item.error.CopyFrom(wire.to_status(public_error(result)))

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
@@ -60,10 +60,11 @@ class Watch:
 class WatchHandler:
     """TaskService.WatchTasks and WaitTask."""
 
-    def __init__(self, pool: Pool, hub: Hub, events: TaskEvents) -> None:
+    def __init__(self, pool: Pool, hub: Hub, events: TaskEvents, rest: Callable[[], Awaitable[None]]) -> None:
         self._pool = pool
         self._hub = hub
         self._events = events
+        self._rest = rest
         self._held_pages = CallLimits(HELD_PAGES, max_waiting=STREAMS_PER_TENANT)
         self._page_reads = CallLimits(1, max_waiting=STREAMS_PER_TENANT)
 
@@ -122,6 +123,7 @@ class WatchHandler:
             async for part in self._events.slices(selected, watch.condition, watch.view):
                 if last is not None:
                     yield last[1] + self._encoded_end(watch, last[0].id, last[0].time)
+                    await self._rest()
                 last = part
             now = time.monotonic()
             if last is not None or now >= bookmark_due:
@@ -209,6 +211,7 @@ class WatchHandler:
                     last, matching = matching[len(events) - 1], matching[len(events) :]
                     place = last if matching else page[-1]
                     yield self._response(watch, subscription.position, subscription.time, place.key, events)
+                    await self._rest()
 
     async def _read(self, keys: Sequence[TaskKey]) -> list[tasks.TaskRecord]:
         async with self._pool.reading() as tx:

@@ -4,8 +4,8 @@ import asyncio
 import random
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
 from taskyard.errors import StreamLimit
@@ -227,10 +227,8 @@ class Hub:
 
         Raises StreamLimit when the tenant has too many of them.
         """
-        if self._streams[tenant_id] >= STREAMS_PER_TENANT:
-            raise StreamLimit(f"tenants/{tenant_id or '-'}", str(STREAMS_PER_TENANT))
+        self._count(tenant_id)
         subscription = Subscription(self, tenant_id, keys, shows_tasks=shows_tasks)
-        self._streams[tenant_id] += 1
         self._subscriptions += 1
         for key in keys:
             self._by_task[key].add(subscription)
@@ -244,7 +242,7 @@ class Hub:
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """Remove a subscription."""
-        self._streams[subscription.tenant_id] -= 1
+        self._uncount(subscription.tenant_id)
         self._subscriptions -= 1
         for key in subscription.keys:
             self._by_task[key].discard(subscription)
@@ -254,8 +252,25 @@ class Hub:
             self._by_tenant[subscription.tenant_id].discard(subscription)
             if not self._by_tenant[subscription.tenant_id]:
                 del self._by_tenant[subscription.tenant_id]
-        if not self._streams[subscription.tenant_id]:
-            del self._streams[subscription.tenant_id]
+
+    @contextmanager
+    def counted(self, tenant_id: str) -> Iterator[None]:
+        """Count a stream that needs no changes; raises StreamLimit as subscribe does."""
+        self._count(tenant_id)
+        try:
+            yield
+        finally:
+            self._uncount(tenant_id)
+
+    def _count(self, tenant_id: str | None) -> None:
+        if self._streams[tenant_id] >= STREAMS_PER_TENANT:
+            raise StreamLimit(f"tenants/{tenant_id or '-'}", str(STREAMS_PER_TENANT))
+        self._streams[tenant_id] += 1
+
+    def _uncount(self, tenant_id: str | None) -> None:
+        self._streams[tenant_id] -= 1
+        if not self._streams[tenant_id]:
+            del self._streams[tenant_id]
 
     async def replay(
         self, after: int, until: int, since: datetime, tenant_id: str | None

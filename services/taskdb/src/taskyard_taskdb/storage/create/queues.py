@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from taskyard.errors import Overloaded, StorageUnavailable
+from taskyard.errors import StorageUnavailable
 from taskyard_taskdb.storage.batch import Batcher
 from taskyard_taskdb.storage.create.creator import Result, TaskCreator
 from taskyard_taskdb.storage.create.new_task import CreateResult, NewTask
@@ -79,7 +79,7 @@ class CreateQueues:
     async def _create_shared(self, tasks: Sequence[NewTask]) -> list[Result]:
         results = await self._creator.create_each(tasks)
         for task, result in zip(tasks, results, strict=True):
-            if isinstance(result, Exception) and not isinstance(result, Overloaded | StorageUnavailable):
+            if isinstance(result, Exception) and not isinstance(result, StorageUnavailable):
                 self._set_apart(task.tenant_id)
         return results
 

@@ -236,6 +236,7 @@ WHERE current_setting('synchronous_standby_names') <> ''
 -- Locks nothing: schedules with an instant that was due minutes ago; schedules_due.
 SELECT tenant_id, schedule_id FROM schedules
 WHERE next_fire_time < statement_timestamp() - interval '5 minutes'
+
 -- name: doctor_old_transactions
 -- Locks nothing: transactions of this database that hold back vacuum; a row each. A role without pg_monitor sees its own
 -- sessions.
