@@ -109,6 +109,7 @@ REQUIRED: Sequence[tuple[Constraint, dict[str, str], set[str], bool]] = [
 ]
 
 
+@pytest.mark.seed("S2.53", "S4.12", "S4.39-43")
 @pytest.mark.parametrize(("required", "carried", "executing", "may"), REQUIRED)
 def test_required(required: Constraint, carried: dict[str, str], executing: set[str], may: bool) -> None:
     verdict = judge(profile(labels=carried), wanted(required=required), executing)
@@ -138,6 +139,7 @@ AVOID: Sequence[tuple[Constraint, dict[str, str], set[str], bool]] = [
 ]
 
 
+@pytest.mark.seed("S2.55")
 @pytest.mark.parametrize(("avoid", "carried", "executing", "may"), AVOID)
 def test_avoid(avoid: Constraint, carried: dict[str, str], executing: set[str], may: bool) -> None:
     verdict = judge(profile(labels=carried), wanted(avoid=avoid), executing)
@@ -171,6 +173,7 @@ SCORES: Sequence[tuple[Sequence[Preference], dict[str, str], set[str], int]] = [
 ]
 
 
+@pytest.mark.seed("S2.54")
 @pytest.mark.parametrize(("preferred", "carried", "executing", "score"), SCORES)
 def test_score(
     preferred: Sequence[Preference], carried: dict[str, str], executing: set[str], score: int

@@ -316,7 +316,7 @@ async def test_a_batch_is_all_or_nothing_in_order_with_ids_and_defaults(tenant: 
     assert len(await listed(tenant, 'spec.entity.type = "worker"')) == 3
 
 
-@pytest.mark.seed("S1.15", "S1.16", "S1.17")
+@pytest.mark.seed("S1.2", "S1.15", "S1.16", "S1.17")
 async def test_tasks_are_found_by_entity_function_and_status(tenant: Caller, yard: Yard) -> None:
     first = await plan(tenant)
     await running(yard)

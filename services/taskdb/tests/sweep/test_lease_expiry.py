@@ -76,7 +76,6 @@ async def test_a_lease_that_expires_before_the_start_requeues_the_task(
     assert len((await yard.claim(runner)).assignments) == 3
 
 
-@pytest.mark.seed("S1.56-57")
 @pytest.mark.seed("S0.86")
 async def test_started_tasks_of_an_expired_session_are_redistributed_and_late_outcomes_accepted(
     yard: Yard, quiet: RunningTaskDb, leadership: Leadership, expiry: ExpirySweep
@@ -211,6 +210,7 @@ async def test_an_ignored_cancel_is_forced_and_the_holder_is_notified(
     assert "TASK_TERMINAL" in str(late.error)
 
 
+@pytest.mark.seed("S0.66", "S2.24")
 async def test_a_run_past_its_deadline_times_out_without_a_report(
     yard: Yard, quiet: RunningTaskDb, leadership: Leadership, expiry: ExpirySweep
 ) -> None:
