@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -311,12 +311,13 @@ class Client(Reader):
         percent: int = 0,
         message: str = "",
         output: Any = None,
+        details: Mapping[str, Any] | None = None,
     ) -> Task:
-        """Reports the status of an external task, as its owner.
+        """Reports the status of an external task, as its owner; `details` are merged into those it has.
 
         Example:
             made = await client.create(external())
-            await client.report(made, "running", percent=50)
+            await client.report(made, "running", percent=50, details={"added": 2})
             await client.report(made, "succeeded", output={"pages": 3})
         """
         request = pb.ReportTaskStatusRequest(name=await self._name(task), request_id=new_request_id())
@@ -328,6 +329,8 @@ class Client(Reader):
             request.error.message = message
         if output is not None:
             request.result.output.CopyFrom(to_payload(output))
+        if details is not None:
+            request.details.update(dict(details))
         return Task((await self._channels.call(self._tasks.ReportTaskStatus, request)).task)
 
 

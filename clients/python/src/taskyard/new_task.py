@@ -291,10 +291,11 @@ def retry_policy(retry: Retry | int) -> common_pb2.RetryPolicy:
         return common_pb2.RetryPolicy(max_retries=retry)
     policy = common_pb2.RetryPolicy(
         max_retries=retry.get("max_retries"),
-        restart=parse_restart(retry["restart"]) if "restart" in retry else None,
         retry_on_timeout=retry.get("retry_on_timeout", False),
         max_runner_losses=retry.get("max_runner_losses"),
     )
+    if "restart" in retry:
+        policy.restart = parse_restart(retry["restart"])
     if retry.keys() & {"initial", "max", "factor", "jitter"}:
         policy.backoff.SetInParent()
         if "jitter" in retry:

@@ -235,7 +235,7 @@ def _retry(document: Document, path: Path, value: Any) -> Retry | int:
     for name, inner in value.items():
         below, known = (*path, str(name)), _RETRY.get(_snake(str(name)), _snake(str(name)))
         if known == "backoff":
-            retry |= _retry(document, below, inner) if isinstance(inner, dict) else {"initial": inner}
+            retry |= cast("dict[str, Any]", _retry(document, below, inner))
         elif known not in Retry.__annotations__:
             raise document.unknown(below, sorted(Retry.__annotations__))
         elif _snake(str(name)).endswith("_ms"):
