@@ -114,7 +114,7 @@ def _describe_task(spec: TaskSpec, extra: dict[str, Any]) -> None:
         interval = spec.checkpoint_interval
         extra["checkpoint_interval"] = interval.seconds + interval.nanos / 1e9
     if spec.HasField("not_before"):
-        extra["scheduled_time"] = spec.not_before.ToDatetime(UTC).isoformat()
+        extra.setdefault("scheduled_time", spec.not_before.ToDatetime(UTC).isoformat())
 
 
 def _timing(spec: TaskSpec) -> dict[str, Any]:
