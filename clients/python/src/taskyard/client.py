@@ -21,7 +21,7 @@ from taskyard.reader import Reader, View, view_of
 from taskyard.retry_timer import is_outage
 from taskyard.stream import Stream
 from taskyard.submit import Batches, Coalescer, Result, counted, create_batches, is_retryable
-from taskyard.task import Created, Task
+from taskyard.task import Created, Outcome, Task
 from taskyard.v1 import task_pb2
 from taskyard.v1 import task_service_pb2 as pb
 
@@ -130,7 +130,8 @@ class Client(Reader):
 
         `function` is called with the payload, if there is one; a plain function in a thread, which a timeout
         or a cancel cannot stop. Exceptions are transient, except those that `permanent` lists. If the process
-        dies, the task fails as lost; no runner ever claims it. Returns the ended task.
+        dies, the task fails as lost; no runner ever claims it. Returns the ended task, or the live one of its
+        slot if the admission policy dropped this one.
 
         Example:
             ended = await client.run_embedded(lambda: 6 * 7, timeout=10, retry=0)
@@ -143,6 +144,8 @@ class Client(Reader):
         request.parent = await self._parent()
         embedded = Embedded(self._channels, permanent)
         made = Created.of(await embedded.create(request, function_name(function)))
+        if made.outcome is Outcome.DROPPED:
+            return await self.get(made)
         call = function if payload is None else functools.partial(function, payload)
         while not await embedded.attempt(made.name, call) or not await self._ended(made):
             found = await self.get(made, view="basic")

@@ -57,6 +57,7 @@ async def test_a_process_runs_its_own_task_under_a_lease(tenant: Caller) -> None
 
 
 @pytest.mark.seed("S4.63")
+@pytest.mark.covers("CreateEmbeddedTask", "FIELD_INVALID")
 async def test_an_ordinary_create_refuses_it(tenant: Caller) -> None:
     embedded = task_pb2.Execution(embedded=task_pb2.EmbeddedExecution())
     with pytest.raises(errors.FieldInvalid, match="EmbeddedService only"):
@@ -68,6 +69,11 @@ async def test_an_ordinary_create_refuses_it(tenant: Caller) -> None:
         )
 
 
+@pytest.mark.covers("ClaimEmbeddedTask", "NOT_FOUND")
+@pytest.mark.covers("ReportEmbeddedTasks", "NOT_FOUND")
+@pytest.mark.covers("ReportEmbeddedTasks", "LEASE_NOT_HELD")
+@pytest.mark.covers("RenewEmbeddedTasks", "NOT_FOUND")
+@pytest.mark.covers("AppendEmbeddedLogs", "NOT_FOUND")
 async def test_nobody_else_claims_it(tenant: Caller, yard: Yard, taskdb: RunningTaskDb) -> None:
     made = await create(tenant)
     with pytest.raises(errors.NotFound):
@@ -81,6 +87,16 @@ async def test_nobody_else_claims_it(tenant: Caller, yard: Yard, taskdb: Running
     other = await taskdb.caller(tenant_id="other")
     with pytest.raises(errors.NotFound):
         await report(other, started(assignment))
+    with pytest.raises(errors.NotFound):
+        await other.embedded.RenewEmbeddedTasks(
+            pb.RenewEmbeddedTasksRequest(holder_id=HOLDER, leases=[assignment.lease])
+        )
+    with pytest.raises(errors.NotFound):
+        await other.embedded.AppendEmbeddedLogs(
+            pb.AppendEmbeddedLogsRequest(
+                holder_id=HOLDER, batches=[lease_pb2.LogBatch(lease=assignment.lease)]
+            )
+        )
 
 
 async def test_a_lease_of_a_runner_is_none_of_a_tenants(tenant: Caller, yard: Yard) -> None:
