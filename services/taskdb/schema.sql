@@ -416,7 +416,7 @@ CREATE TABLE tasks (
     uid UUID,
     task_type_revision INTEGER DEFAULT 0 NOT NULL,
     max_retries INTEGER NOT NULL CONSTRAINT max_retries_not_negative CHECK (max_retries >= 0),
-    kind SMALLINT NOT NULL CONSTRAINT task_kind CHECK (kind BETWEEN 1 AND 6),
+    kind SMALLINT NOT NULL CONSTRAINT task_kind CHECK (kind BETWEEN 1 AND 7),
     priority SMALLINT NOT NULL CONSTRAINT task_priority CHECK (priority BETWEEN 0 AND 1000),
     creator_type SMALLINT NOT NULL,
     -- The parts of `policy` that a claim or a plain outcome reads.
@@ -616,6 +616,16 @@ CREATE TABLE api_keys (
 CREATE INDEX api_keys_by_parent ON api_keys (parent_key_id) WHERE parent_key_id IS NOT NULL;
 CREATE INDEX api_keys_by_tenant ON api_keys (tenant_id) WHERE tenant_id IS NOT NULL;
 
+-- Business objects of a tenant that tasks of types with entities_must_exist may name.
+CREATE TABLE entities (
+    create_time TIMESTAMP WITH TIME ZONE DEFAULT now() NOT NULL,
+    tenant_id TEXT COLLATE "C" NOT NULL,
+    entity_type TEXT COLLATE "C" NOT NULL,
+    entity_id TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (tenant_id, entity_type, entity_id),
+    FOREIGN KEY(tenant_id) REFERENCES tenants (tenant_id) ON DELETE CASCADE
+);
+
 -- One row per runner: the newest session. A heartbeat renews this row and nothing else.
 CREATE TABLE sessions (
     epoch BIGINT NOT NULL CHECK (epoch >= 1),
@@ -633,6 +643,8 @@ CREATE TABLE sessions (
     free_resources BYTEA,
     -- The agent closed the session itself.
     stopped BOOLEAN DEFAULT false NOT NULL,
+    -- heartbeat_time of the heartbeat after which the log has runner.heartbeat_missed.
+    missed_after TIMESTAMP WITH TIME ZONE,
     PRIMARY KEY (runner_id),
     FOREIGN KEY(runner_id) REFERENCES runners (runner_id) ON DELETE CASCADE
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200);

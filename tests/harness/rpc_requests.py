@@ -26,6 +26,8 @@ from taskyard.v1 import (
     tenant_pb2,
 )
 from taskyard.v1 import api_key_service_pb2 as K
+from taskyard.v1 import embedded_service_pb2 as B
+from taskyard.v1 import entity_service_pb2 as Q
 from taskyard.v1 import explain_service_pb2 as E
 from taskyard.v1 import lease_service_pb2 as L
 from taskyard.v1 import runner_link_service_pb2 as N
@@ -37,6 +39,7 @@ from taskyard.v1 import tenant_service_pb2 as T
 from taskyard.v1 import work_service_pb2 as W
 
 CHECKPOINT = b"a checkpoint"
+HOLDER = "embedded-test"
 SCHEMA = b'{"type": "object", "properties": {"n": {"type": "integer"}}}'
 
 
@@ -251,6 +254,7 @@ _TASK_SERVICE: Mapping[str, Callable[[Objects], Any]] = {
     "ResumeTask": lambda o: S.ResumeTaskRequest(name=o.task_name),
     "RetryTask": lambda o: S.RetryTaskRequest(name=o.name(o.ended), request_id=o.unused_id()),
     "BatchRetryTasks": lambda o: S.BatchRetryTasksRequest(parent=o.parent, names=[o.name(o.ended)]),
+    "BatchResetTasks": lambda o: S.BatchResetTasksRequest(parent=o.parent, names=[o.task_name], reason="a"),
     "ReportTaskStatus": lambda o: S.ReportTaskStatusRequest(
         name=o.name(o.external),
         phase=task_pb2.TASK_PHASE_RUNNING,
@@ -286,6 +290,26 @@ _SERVICES: Mapping[str, Mapping[str, Callable[[Objects], Any]]] = {
         "ValidatePayload": lambda o: Y.ValidatePayloadRequest(
             name=o.type_name, payload=common_pb2.Payload(json=struct(n=1))
         ),
+    },
+    "taskyard.v1.EntityService": {
+        "RegisterEntities": lambda o: Q.RegisterEntitiesRequest(
+            parent=o.parent, entities=[task_pb2.EntityRef(type="planner", id="p1")]
+        ),
+        "ListEntities": lambda o: Q.ListEntitiesRequest(parent=f"{o.parent}/entityTypes/planner"),
+        "DeleteEntity": lambda o: Q.DeleteEntityRequest(
+            name=f"{o.parent}/entityTypes/planner/entities/p1", allow_missing=True
+        ),
+    },
+    "taskyard.v1.EmbeddedService": {
+        "CreateEmbeddedTask": lambda o: B.CreateEmbeddedTaskRequest(
+            holder_id=HOLDER, request=create_task(o, execution=task_pb2.Execution())
+        ),
+        "ClaimEmbeddedTask": lambda o: B.ClaimEmbeddedTaskRequest(
+            holder_id=HOLDER, name=o.task_name, request_id=o.unused_id()
+        ),
+        "RenewEmbeddedTasks": lambda o: B.RenewEmbeddedTasksRequest(holder_id=HOLDER, leases=[o.lease]),
+        "ReportEmbeddedTasks": lambda o: B.ReportEmbeddedTasksRequest(holder_id=HOLDER, reports=[report(o)]),
+        "AppendEmbeddedLogs": lambda o: B.AppendEmbeddedLogsRequest(holder_id=HOLDER, batches=[log_batch(o)]),
     },
     "taskyard.v1.TenantService": {
         "CreateTenant": lambda o: T.CreateTenantRequest(

@@ -117,7 +117,7 @@ def refused(path: str, answer: Answer) -> bool:
             return all(result.error.code for result in response.results)
         case "AppendWorkLogs":
             return all(status.code for status in response.results)
-        case "BatchCancelTasks" | "BatchRetryTasks":
+        case "BatchCancelTasks" | "BatchRetryTasks" | "BatchResetTasks":
             return all(result.status.code for result in response.results)
         case "BatchCreateTasks":
             return any(result.HasField("error") for result in response.results)
@@ -186,8 +186,10 @@ async def test_every_rpc_answers_each_principal_as_its_policy_says(
 REDEEM = "/taskyard.v1.ApiKeyService/RedeemSignInCode"
 # They answer UNAUTHENTICATED for the key or the code that they are asked about.
 ASKED_ABOUT = {"/taskyard.v1.SessionService/VerifyApiKey", REDEEM}
-# A healthy suite has no quarantine, no session of the epoch of the request, and no such code.
+# A healthy suite has no quarantine, no session of the epoch of the request, no such code, and the task of the
+# request is not embedded.
 UNSERVED = {
+    "/taskyard.v1.EmbeddedService/ClaimEmbeddedTask",
     "/taskyard.v1.AdminService/ReleaseQuarantine",
     "/taskyard.v1.SessionService/CloseSession",
     REDEEM,

@@ -24,13 +24,13 @@ title = "a system"
 [S0.absent]
 3 = "nobody listens"
 """
-TEST = '''\
+TEST = """\
 import pytest
 
 
 @pytest.mark.seed("S0.1")
 def test_ids() -> None: ...
-'''
+"""
 
 
 @pytest.fixture

@@ -90,8 +90,11 @@ OPTIONS: dict[str, Any] = {
     "extended": {"gpu": 1},
     "runner_ids": ("r",),
     "selector": SELECTOR,
-    "prefer": [{"weight": 1, "runner_ids": ["r"], "selector": SELECTOR, "task_types": ["t"]}],
-    "avoid": {"runner_ids": ["r"], "selector": SELECTOR, "task_types": ["t"]},
+    "prefer": [
+        {"weight": 1, "runner_ids": ["r"], "selector": SELECTOR, "task_types": ["t"], "tags": ["gpu"]}
+    ],
+    "avoid": {"runner_ids": ["r"], "selector": SELECTOR, "task_types": ["t"], "tags": ["gpu"]},
+    "tags": ["gpu"],
 }
 # A runner is required or not; what it executes is no requirement that a builder offers.
 NOT_OFFERED = {"placement.required.task_types"}
@@ -118,7 +121,8 @@ def test_builders_fill_every_field_of_every_kind_of_execution() -> None:
         builders.external(report_timeout=1),
     ]
     filled = {path for new in made for path in populated(new.request.task.spec)}
-    assert EXECUTION - filled == set()
+    # Client.run_embedded makes these, with the function beside them.
+    assert EXECUTION - filled == {"execution.embedded.function"}
 
 
 FLAGS = """
@@ -129,10 +133,11 @@ FLAGS = """
 --env A=b --callback https://example.com/ --callback-header a=b --overlap forbid --on-runner-lost
 fail --cpu 1 --memory 1 --disk 1 --resource gpu=1 --runner r --runner-label zone=eu --selector
 zone=eu,k!=v --prefer zone=eu,k!=v@1 --prefer runner:r --avoid zone=eu,k!=v --avoid-type t
---not-before 2026-01-01T00:00:00Z -- true
+--tag gpu --not-before 2026-01-01T00:00:00Z -- true
 """
 # Affinity to what a runner executes, and runners to avoid by their id, are written in a file.
 NOT_FLAGS = NOT_OFFERED | {"placement.preferred.runners.task_types", "placement.avoid.runner_ids"}
+NOT_FLAGS |= {"placement.preferred.runners.tags", "placement.avoid.tags"}
 
 
 def parsed(*arguments: str) -> task_pb2.TaskSpec:
@@ -183,12 +188,13 @@ memory: 1
 disk: 1
 extended: {gpu: 1}
 runnerIds: [r]
+tags: [gpu]
 notBefore: 2026-01-01T00:00:00Z
 runnerSelector:
   matchLabels: {zone: eu}
   matchExpressions: [{key: gpu, operator: NotIn, values: [a100]}, {key: spot, operator: DoesNotExist}]
-prefer: [{weight: 1, runnerIds: [r], taskTypes: [t], selector: "zone=eu,k!=v"}]
-avoid: {runnerIds: [r], taskTypes: [t], selector: "zone=eu,k!=v"}
+prefer: [{weight: 1, runnerIds: [r], taskTypes: [t], tags: [gpu], selector: "zone=eu,k!=v"}]
+avoid: {runnerIds: [r], taskTypes: [t], tags: [gpu], selector: "zone=eu,k!=v"}
 """
 
 

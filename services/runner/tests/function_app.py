@@ -42,6 +42,13 @@ def keep_and_fail(ctx: Context) -> None:
     raise Transient("after its checkpoint")
 
 
+@app.task("progress-and-keep")
+def progress_and_keep(ctx: Context) -> None:
+    for percent in (50, 100):
+        ctx.progress(percent, f"at {percent}")
+        ctx.save_checkpoint(percent, wait=30)
+
+
 @app.task("echo")
 def echo(ctx: Context, payload: Any) -> Any:
     return {
@@ -54,6 +61,24 @@ def echo(ctx: Context, payload: Any) -> Any:
         "pid": os.getpid(),
         "grpc": "grpc" in sys.modules,
     }
+
+
+@app.task("describe")
+def describe(ctx: Context) -> dict[str, Any]:
+    return {
+        "entity": ctx.entity and [ctx.entity.type, ctx.entity.id],
+        "max_steps": ctx.max_steps,
+        "checkpoint_interval": ctx.checkpoint_interval,
+        "scheduled_time": ctx.scheduled_time and ctx.scheduled_time.isoformat(),
+    }
+
+
+@app.task("measure")
+async def measure(ctx: AsyncContext, output: Any = None) -> Any:
+    ctx.metrics(accuracy=0.5, steps=3)
+    ctx.metrics(accuracy=0.93)
+    ctx.log("solved", step=2, action="submit", why="done")
+    return output
 
 
 @app.task("fail", permanent=(KeyError,))

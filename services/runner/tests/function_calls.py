@@ -24,6 +24,11 @@ def kinds(peer: SchedulerPeer, task: Task) -> list[str]:
     return [str(report.WhichOneof("report")) for report in peer.reports[task.key]]
 
 
+def reported(peer: SchedulerPeer, task: Task) -> list[int]:
+    """The percentages in the order of their reports."""
+    return [report.progress.percent for report in peer.reports[task.key] if report.HasField("progress")]
+
+
 async def dropped(peer: SchedulerPeer, task: Task) -> None:
     """Returns once a heartbeat has listed the lease as dropped."""
     name = task.assignment.lease.task

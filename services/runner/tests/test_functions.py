@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
-from services.runner.tests.function_calls import APP, call, dropped, kinds, output
+from services.runner.tests.function_calls import APP, call, dropped, kinds, output, reported
 from services.runner.tests.runner_process import Gate, RunnerProcess, function, variables
 from services.runner.tests.scheduler_peer import SchedulerPeer, checkpoint_of
 from taskyard.v1.common_pb2 import ERROR_CLASS_PERMANENT, ERROR_CLASS_TRANSIENT
@@ -65,6 +66,53 @@ async def test_context_describes_the_run(peer: SchedulerPeer, runner: RunnerProc
         "labels": {"team": "red"},
         "grpc": False,
     }
+
+
+@pytest.mark.seed("S0.7", "S1.5", "S2.22")
+async def test_context_names_entity_budget_interval_and_scheduled_time(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    spec = function("describe")
+    spec.entity.type, spec.entity.id, spec.max_steps = "planner", "p-1", 30
+    spec.checkpoint_interval.FromSeconds(300)
+    spec.not_before.FromJsonString("2026-01-02T03:04:05Z")
+    assert output(await peer.outcome(peer.assign(spec))) == {
+        "entity": ["planner", "p-1"],
+        "max_steps": 30,
+        "checkpoint_interval": 300.0,
+        "scheduled_time": "2026-01-02T03:04:05+00:00",
+    }
+    assert output(await peer.outcome(peer.assign(function("describe")))) == {
+        "entity": None,
+        "max_steps": None,
+        "checkpoint_interval": 0.0,
+        "scheduled_time": None,
+    }
+
+
+@pytest.mark.seed("S0.15-16", "S0.56-58")
+@pytest.mark.parametrize("value", [None, {"solved": True}])
+async def test_a_function_reports_metrics_beside_its_output(
+    peer: SchedulerPeer, runner: RunnerProcess, value: object
+) -> None:
+    task = peer.assign(function("measure", {"output": value}))
+    result = (await peer.outcome(task)).succeeded.result
+    assert dict(result.metrics) == {"accuracy": 0.93, "steps": 3}
+    assert json.loads(result.output.raw or b"null") == value
+    (entry,) = await peer.lines(task, 1)
+    assert (entry.message, entry.step, entry.action) == ("solved", 2, "submit")
+    assert dict(entry.details) == {"why": "done"}
+
+
+async def test_a_checkpoint_carries_the_progress_that_was_reported_before_it(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    """The request for the second checkpoint must not overtake the progress of its caller."""
+    task = peer.assign(function("progress-and-keep"))
+    await peer.outcome(task)
+    header, _ = peer.checkpoints[task.key[0]]
+    assert (header.sequence, header.progress_percent) == (2, 100)
+    assert reported(peer, task)[-1] == 100
 
 
 async def test_bytes_arrive_as_bytes(peer: SchedulerPeer, runner: RunnerProcess) -> None:

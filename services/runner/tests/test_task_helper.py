@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from services.runner.tests.conftest import StartRunner
+from services.runner.tests.function_calls import kinds, reported
 from services.runner.tests.runner_process import RunnerProcess, shell
 from services.runner.tests.scheduler_peer import SchedulerPeer, checkpoint_of
 from taskyard import errors
@@ -35,6 +36,39 @@ async def test_progress_log_result_and_fence(peer: SchedulerPeer, runner: Runner
     lease = task.assignment.lease
     assert [entry.message for entry in entries] == ["begin", "disk is slow", f"1.{lease.lease_id}"]
     assert (entries[1].level, entries[1].source) == (LOG_LEVEL_WARNING, LOG_SOURCE_WORKLOAD)
+
+
+@pytest.mark.parametrize("end", ["", "; exit 1"])
+async def test_the_last_progress_is_reported_before_the_outcome(
+    peer: SchedulerPeer, runner: RunnerProcess, end: str
+) -> None:
+    """Reports of progress are at least a second apart; the end of the run does not wait for that."""
+    task = peer.assign(shell(f"taskyard-task progress 50; taskyard-task progress 100 ready{end}"))
+    await peer.outcome(task)
+    assert reported(peer, task)[-1] == 100
+    assert kinds(peer, task)[-1] in ("succeeded", "failed")
+
+
+@pytest.mark.seed("S0.15")
+async def test_a_program_reports_metrics_beside_those_of_its_process(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    body = "taskyard-task metrics accuracy=0.5 steps=3; taskyard-task metrics accuracy=0.93"
+    result = (await peer.outcome(peer.assign(shell(body)))).succeeded.result
+    assert (result.metrics["accuracy"], result.metrics["steps"]) == (0.93, 3)
+    assert result.metrics["cpu_seconds"] > 0
+    bad = peer.assign(shell("taskyard-task metrics accuracy=none"))
+    assert "'accuracy=none' is not NAME=NUMBER" in (await peer.outcome(bad)).failed.error.message
+
+
+@pytest.mark.seed("S1.4-5")
+async def test_the_environment_names_entity_and_scheduled_time(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    spec = shell('echo "$TASKYARD_ENTITY_TYPE $TASKYARD_ENTITY_ID $TASKYARD_SCHEDULED_TIME"')
+    spec.entity.type, spec.entity.id = "planner", "p-1"
+    spec.not_before.FromJsonString("2026-01-02T03:04:05Z")
+    await peer.line(peer.assign(spec), "planner p-1 2026-01-02T03:04:05Z")
 
 
 async def test_a_workload_classes_its_own_failure(peer: SchedulerPeer, runner: RunnerProcess) -> None:

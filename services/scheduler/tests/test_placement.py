@@ -38,6 +38,7 @@ from taskyard_scheduler.domain.placement import (
 from taskyard_scheduler.domain.resources import Resources
 
 IN, NOT_IN, EXISTS, ABSENT = Operator.IN, Operator.NOT_IN, Operator.EXISTS, Operator.DOES_NOT_EXIST
+TAGGED = Operator.TAGGED
 GPU = {"zone": "eu", "gpu": "h100"}
 
 
@@ -62,6 +63,20 @@ REQUIRED: Sequence[tuple[Constraint, dict[str, str], set[str], bool]] = [
     (WORKED_EXAMPLE, {"zone": "eu", "gpu": "h100"}, set(), True),
     (WORKED_EXAMPLE, {"zone": "us", "gpu": "a100"}, set(), False),
     (WORKED_EXAMPLE, {"zone": "eu"}, set(), False),
+    # S2.53, S2.56: a list of tags, each a key or a value of a label.
+    (
+        need(("gpu", TAGGED, set()), ("us-west-2", TAGGED, set())),
+        {"gpu": "", "region": "us-west-2"},
+        set(),
+        True,
+    ),
+    (
+        need(("gpu", TAGGED, set()), ("us-west-2", TAGGED, set())),
+        {"hardware": "gpu", "us-west-2": ""},
+        set(),
+        True,
+    ),
+    (need(("gpu", TAGGED, set()), ("us-west-2", TAGGED, set())), {"gpu": "", "region": "eu"}, set(), False),
     # No requirement.
     (Constraint(), {}, set(), True),
     (Constraint(), GPU, {"any"}, True),
@@ -350,3 +365,19 @@ def test_a_runner_that_does_not_serve_the_tenant_is_passed_over() -> None:
     plans = planned(offers, lanes, profiles=people, permits=permits)
     assert [part.tenant for part in plans["scoped"].tenants] == ["acme"]
     assert [part.tenant for part in plans["open"].tenants] == ["other"]
+
+
+@pytest.mark.seed("S2.53-56")
+def test_tags_of_the_contract_are_required_preferred_and_avoided() -> None:
+    message = lease_service_pb2.PlacementClass(class_id=1, kind=runner_pb2.EXECUTION_KIND_COMMAND)
+    message.placement.required.tags.extend(["gpu", "us-west-2"])
+    message.placement.avoid.tags.append("spot")
+    preferred = message.placement.preferred.add(weight=1)
+    preferred.runners.tags.append("ssd")
+    found = convert.placement_class(message)
+    plain = {"gpu": "", "region": "us-west-2"}
+    assert judge(profile(labels=plain), found).eligible
+    assert judge(profile(labels={"gpu": ""}), found).obstacle is Obstacle.REQUIRED
+    assert judge(profile(labels={**plain, "billing": "spot"}), found).obstacle is Obstacle.AVOID
+    fast = judge(profile(labels={**plain, "disk": "ssd"}), found)
+    assert fast.score == judge(profile(labels=plain), found).score + 5

@@ -16,6 +16,8 @@ from services.taskdb.tests.yard import Yard
 from taskyard.v1 import (
     admin_service_pb2_grpc,
     api_key_service_pb2_grpc,
+    embedded_service_pb2_grpc,
+    entity_service_pb2_grpc,
     lease_service_pb2_grpc,
     runner_service_pb2_grpc,
     session_service_pb2_grpc,
@@ -54,6 +56,8 @@ class Caller:
         self.tenants = self._stub(tenant_service_pb2_grpc.TenantServiceStub)
         self.api_keys = self._stub(api_key_service_pb2_grpc.ApiKeyServiceStub)
         self.task_types = self._stub(task_type_service_pb2_grpc.TaskTypeServiceStub)
+        self.entities = self._stub(entity_service_pb2_grpc.EntityServiceStub)
+        self.embedded = self._stub(embedded_service_pb2_grpc.EmbeddedServiceStub)
 
     def _stub(self, stub: Callable[[Any], Any]) -> Any:
         return _Translating(stub(self.channel), self._metadata)

@@ -220,9 +220,13 @@ type RunnerScope struct {
 	// Tenants it may serve; empty = all.
 	Tenants []string `protobuf:"bytes,2,rep,name=tenants,proto3" json:"tenants,omitempty"`
 	// Labels of the runner: if there are any, it has no others but those of an administrator.
-	Labels        map[string]string `protobuf:"bytes,3,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Labels map[string]string `protobuf:"bytes,3,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Pattern (RE2) that its runner id must match when it registers; empty = any.
+	RunnerIdPattern string `protobuf:"bytes,50,opt,name=runner_id_pattern,json=runnerIdPattern,proto3" json:"runner_id_pattern,omitempty"`
+	// It must name its backend_type when it registers.
+	BackendTypeRequired bool `protobuf:"varint,51,opt,name=backend_type_required,json=backendTypeRequired,proto3" json:"backend_type_required,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *RunnerScope) Reset() {
@@ -276,6 +280,20 @@ func (x *RunnerScope) GetLabels() map[string]string {
 	return nil
 }
 
+func (x *RunnerScope) GetRunnerIdPattern() string {
+	if x != nil {
+		return x.RunnerIdPattern
+	}
+	return ""
+}
+
+func (x *RunnerScope) GetBackendTypeRequired() bool {
+	if x != nil {
+		return x.BackendTypeRequired
+	}
+	return false
+}
+
 var File_taskyard_v1_api_key_proto protoreflect.FileDescriptor
 
 const file_taskyard_v1_api_key_proto_rawDesc = "" +
@@ -295,11 +313,13 @@ const file_taskyard_v1_api_key_proto_rawDesc = "" +
 	"\vrevoke_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"revokeTime\x12\x16\n" +
 	"\x06parent\x18\n" +
-	" \x01(\tR\x06parent\"\xbd\x01\n" +
+	" \x01(\tR\x06parent\"\x9d\x02\n" +
 	"\vRunnerScope\x12\x1b\n" +
 	"\trunner_id\x18\x01 \x01(\tR\brunnerId\x12\x18\n" +
 	"\atenants\x18\x02 \x03(\tR\atenants\x12<\n" +
-	"\x06labels\x18\x03 \x03(\v2$.taskyard.v1.RunnerScope.LabelsEntryR\x06labels\x1a9\n" +
+	"\x06labels\x18\x03 \x03(\v2$.taskyard.v1.RunnerScope.LabelsEntryR\x06labels\x12*\n" +
+	"\x11runner_id_pattern\x182 \x01(\tR\x0frunnerIdPattern\x122\n" +
+	"\x15backend_type_required\x183 \x01(\bR\x13backendTypeRequired\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01*\x9d\x01\n" +

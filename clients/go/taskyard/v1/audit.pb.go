@@ -33,7 +33,7 @@ type AuditEvent struct {
 	//
 	//	task.created scheduled started progress_updated checkpoint_created paused resumed
 	//	     succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
-	//	     released redistributed reconnected retried retry_scheduled updated deleted
+	//	     released redistributed reset reconnected retried retry_scheduled updated deleted
 	//	     archived report_rejected
 	//	runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
 	//	     drained undrained updated deleted

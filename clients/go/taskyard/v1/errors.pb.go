@@ -116,6 +116,8 @@ const (
 	ErrorReason_ERROR_REASON_PROTOCOL_VERSION_UNSUPPORTED ErrorReason = 49
 	// FAILED_PRECONDITION: a FORBID lease was not renewed in time; stop the work.
 	ErrorReason_ERROR_REASON_LEASE_EXPIRED ErrorReason = 51
+	// FAILED_PRECONDITION: the task type protects its tasks from deletion.
+	ErrorReason_ERROR_REASON_DELETION_PROTECTED ErrorReason = 52
 	// ALREADY_EXISTS: another live agent uses this runner id.
 	ErrorReason_ERROR_REASON_RUNNER_ID_IN_USE ErrorReason = 50
 	// OUT_OF_RANGE: resume token is older than the retained history; list again.
@@ -190,6 +192,7 @@ var (
 		48: "ERROR_REASON_PROTOCOL_VIOLATION",
 		49: "ERROR_REASON_PROTOCOL_VERSION_UNSUPPORTED",
 		51: "ERROR_REASON_LEASE_EXPIRED",
+		52: "ERROR_REASON_DELETION_PROTECTED",
 		50: "ERROR_REASON_RUNNER_ID_IN_USE",
 		60: "ERROR_REASON_RESUME_TOKEN_EXPIRED",
 		61: "ERROR_REASON_LOG_EPOCH_CHANGED",
@@ -243,6 +246,7 @@ var (
 		"ERROR_REASON_PROTOCOL_VIOLATION":           48,
 		"ERROR_REASON_PROTOCOL_VERSION_UNSUPPORTED": 49,
 		"ERROR_REASON_LEASE_EXPIRED":                51,
+		"ERROR_REASON_DELETION_PROTECTED":           52,
 		"ERROR_REASON_RUNNER_ID_IN_USE":             50,
 		"ERROR_REASON_RESUME_TOKEN_EXPIRED":         60,
 		"ERROR_REASON_LOG_EPOCH_CHANGED":            61,
@@ -294,7 +298,7 @@ var File_taskyard_v1_errors_proto protoreflect.FileDescriptor
 
 const file_taskyard_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x18taskyard/v1/errors.proto\x12\vtaskyard.v1*\x8f\x0e\n" +
+	"\x18taskyard/v1/errors.proto\x12\vtaskyard.v1*\xb4\x0e\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_FIELD_INVALID\x10\x01\x12)\n" +
@@ -329,7 +333,8 @@ const file_taskyard_v1_errors_proto_rawDesc = "" +
 	"\x18ERROR_REASON_RUNNER_BUSY\x10/\x12#\n" +
 	"\x1fERROR_REASON_PROTOCOL_VIOLATION\x100\x12-\n" +
 	")ERROR_REASON_PROTOCOL_VERSION_UNSUPPORTED\x101\x12\x1e\n" +
-	"\x1aERROR_REASON_LEASE_EXPIRED\x103\x12!\n" +
+	"\x1aERROR_REASON_LEASE_EXPIRED\x103\x12#\n" +
+	"\x1fERROR_REASON_DELETION_PROTECTED\x104\x12!\n" +
 	"\x1dERROR_REASON_RUNNER_ID_IN_USE\x102\x12%\n" +
 	"!ERROR_REASON_RESUME_TOKEN_EXPIRED\x10<\x12\"\n" +
 	"\x1eERROR_REASON_LOG_EPOCH_CHANGED\x10=\x12\x1d\n" +

@@ -41,6 +41,8 @@ const (
 	ExecutionKind_EXECUTION_KIND_FUNCTION ExecutionKind = 5
 	// The owner does it; never placed on a runner.
 	ExecutionKind_EXECUTION_KIND_EXTERNAL ExecutionKind = 6
+	// The process that created it does it; never placed on a runner.
+	ExecutionKind_EXECUTION_KIND_EMBEDDED ExecutionKind = 7
 )
 
 // Enum value maps for ExecutionKind.
@@ -53,6 +55,7 @@ var (
 		4: "EXECUTION_KIND_WASM",
 		5: "EXECUTION_KIND_FUNCTION",
 		6: "EXECUTION_KIND_EXTERNAL",
+		7: "EXECUTION_KIND_EMBEDDED",
 	}
 	ExecutionKind_value = map[string]int32{
 		"EXECUTION_KIND_UNSPECIFIED": 0,
@@ -62,6 +65,7 @@ var (
 		"EXECUTION_KIND_WASM":        4,
 		"EXECUTION_KIND_FUNCTION":    5,
 		"EXECUTION_KIND_EXTERNAL":    6,
+		"EXECUTION_KIND_EMBEDDED":    7,
 	}
 )
 
@@ -770,7 +774,7 @@ const file_taskyard_v1_runner_proto_rawDesc = "" +
 	"\bdeadline\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12=\n" +
 	"\frequest_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\vrequestTime\x12*\n" +
-	"\x11exit_when_drained\x18\x05 \x01(\bR\x0fexitWhenDrained*\xd7\x01\n" +
+	"\x11exit_when_drained\x18\x05 \x01(\bR\x0fexitWhenDrained*\xf4\x01\n" +
 	"\rExecutionKind\x12\x1e\n" +
 	"\x1aEXECUTION_KIND_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16EXECUTION_KIND_COMMAND\x10\x01\x12\x19\n" +
@@ -778,7 +782,8 @@ const file_taskyard_v1_runner_proto_rawDesc = "" +
 	"\x18EXECUTION_KIND_CONTAINER\x10\x03\x12\x17\n" +
 	"\x13EXECUTION_KIND_WASM\x10\x04\x12\x1b\n" +
 	"\x17EXECUTION_KIND_FUNCTION\x10\x05\x12\x1b\n" +
-	"\x17EXECUTION_KIND_EXTERNAL\x10\x06*\x91\x01\n" +
+	"\x17EXECUTION_KIND_EXTERNAL\x10\x06\x12\x1b\n" +
+	"\x17EXECUTION_KIND_EMBEDDED\x10\a*\x91\x01\n" +
 	"\vRunnerState\x12\x1c\n" +
 	"\x18RUNNER_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14RUNNER_STATE_HEALTHY\x10\x01\x12\x19\n" +

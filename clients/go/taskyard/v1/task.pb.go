@@ -30,6 +30,7 @@
 //   with a lease            CANCELLED       R,T    CancelTask: the holder confirms, or it is forced
 //                                                  at the deadline; a success that comes first stays
 //   terminal, not SUCCEEDED PENDING         U      RetryTask (explicit, audited, budgets reset)
+//   with a lease            PENDING         U      BatchResetTasks: taken from a holder that hangs
 //   external: PENDING -> RUNNING -> SUCCEEDED | FAILED   O  ReportTaskStatus (no lease)
 //
 // Nothing else is a transition; anything else is FAILED_PRECONDITION/PHASE_CONFLICT.
@@ -1112,6 +1113,7 @@ type Execution struct {
 	//	*Execution_Wasm
 	//	*Execution_Function
 	//	*Execution_External
+	//	*Execution_Embedded
 	Kind          isExecution_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1208,6 +1210,15 @@ func (x *Execution) GetExternal() *ExternalExecution {
 	return nil
 }
 
+func (x *Execution) GetEmbedded() *EmbeddedExecution {
+	if x != nil {
+		if x, ok := x.Kind.(*Execution_Embedded); ok {
+			return x.Embedded
+		}
+	}
+	return nil
+}
+
 type isExecution_Kind interface {
 	isExecution_Kind()
 }
@@ -1242,6 +1253,11 @@ type Execution_External struct {
 	External *ExternalExecution `protobuf:"bytes,6,opt,name=external,proto3,oneof"`
 }
 
+type Execution_Embedded struct {
+	// A function of the process that created the task; see EmbeddedService.
+	Embedded *EmbeddedExecution `protobuf:"bytes,50,opt,name=embedded,proto3,oneof"`
+}
+
 func (*Execution_Command) isExecution_Kind() {}
 
 func (*Execution_Script) isExecution_Kind() {}
@@ -1253,6 +1269,8 @@ func (*Execution_Wasm) isExecution_Kind() {}
 func (*Execution_Function) isExecution_Kind() {}
 
 func (*Execution_External) isExecution_Kind() {}
+
+func (*Execution_Embedded) isExecution_Kind() {}
 
 // execve(program, args), without a shell.
 type CommandExecution struct {
@@ -1688,6 +1706,53 @@ func (x *ExternalExecution) GetReportTimeout() *durationpb.Duration {
 	return nil
 }
 
+// A function that runs in the process which created the task.  Only EmbeddedService creates such
+// tasks, and only the holder that it names claims them.
+type EmbeddedExecution struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// For people: the function's name.
+	Function      string `protobuf:"bytes,1,opt,name=function,proto3" json:"function,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EmbeddedExecution) Reset() {
+	*x = EmbeddedExecution{}
+	mi := &file_taskyard_v1_task_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EmbeddedExecution) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EmbeddedExecution) ProtoMessage() {}
+
+func (x *EmbeddedExecution) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_task_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EmbeddedExecution.ProtoReflect.Descriptor instead.
+func (*EmbeddedExecution) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *EmbeddedExecution) GetFunction() string {
+	if x != nil {
+		return x.Function
+	}
+	return ""
+}
+
 // Where a task may run.
 type Placement struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1706,7 +1771,7 @@ type Placement struct {
 
 func (x *Placement) Reset() {
 	*x = Placement{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[11]
+	mi := &file_taskyard_v1_task_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1718,7 +1783,7 @@ func (x *Placement) String() string {
 func (*Placement) ProtoMessage() {}
 
 func (x *Placement) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[11]
+	mi := &file_taskyard_v1_task_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1731,7 +1796,7 @@ func (x *Placement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Placement.ProtoReflect.Descriptor instead.
 func (*Placement) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{11}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Placement) GetRequired() *RunnerConstraint {
@@ -1763,14 +1828,16 @@ type RunnerConstraint struct {
 	// By label.
 	Selector *RunnerSelector `protobuf:"bytes,2,opt,name=selector,proto3" json:"selector,omitempty"`
 	// Runners that currently execute a task of any of these types.
-	TaskTypes     []string `protobuf:"bytes,3,rep,name=task_types,json=taskTypes,proto3" json:"task_types,omitempty"`
+	TaskTypes []string `protobuf:"bytes,3,rep,name=task_types,json=taskTypes,proto3" json:"task_types,omitempty"`
+	// Each is the key or the value of a label of the runner (seed: worker_tags as a list).
+	Tags          []string `protobuf:"bytes,50,rep,name=tags,proto3" json:"tags,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RunnerConstraint) Reset() {
 	*x = RunnerConstraint{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[12]
+	mi := &file_taskyard_v1_task_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1782,7 +1849,7 @@ func (x *RunnerConstraint) String() string {
 func (*RunnerConstraint) ProtoMessage() {}
 
 func (x *RunnerConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[12]
+	mi := &file_taskyard_v1_task_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1795,7 +1862,7 @@ func (x *RunnerConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunnerConstraint.ProtoReflect.Descriptor instead.
 func (*RunnerConstraint) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{12}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RunnerConstraint) GetRunnerIds() []string {
@@ -1819,6 +1886,13 @@ func (x *RunnerConstraint) GetTaskTypes() []string {
 	return nil
 }
 
+func (x *RunnerConstraint) GetTags() []string {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
 // A weighted preference.
 type PreferredRunners struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1832,7 +1906,7 @@ type PreferredRunners struct {
 
 func (x *PreferredRunners) Reset() {
 	*x = PreferredRunners{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[13]
+	mi := &file_taskyard_v1_task_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1844,7 +1918,7 @@ func (x *PreferredRunners) String() string {
 func (*PreferredRunners) ProtoMessage() {}
 
 func (x *PreferredRunners) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[13]
+	mi := &file_taskyard_v1_task_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1857,7 +1931,7 @@ func (x *PreferredRunners) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreferredRunners.ProtoReflect.Descriptor instead.
 func (*PreferredRunners) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{13}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PreferredRunners) GetWeight() int32 {
@@ -1887,7 +1961,7 @@ type Callback struct {
 
 func (x *Callback) Reset() {
 	*x = Callback{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[14]
+	mi := &file_taskyard_v1_task_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1899,7 +1973,7 @@ func (x *Callback) String() string {
 func (*Callback) ProtoMessage() {}
 
 func (x *Callback) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[14]
+	mi := &file_taskyard_v1_task_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1912,7 +1986,7 @@ func (x *Callback) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Callback.ProtoReflect.Descriptor instead.
 func (*Callback) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{14}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Callback) GetUrl() string {
@@ -1982,7 +2056,7 @@ type TaskStatus struct {
 
 func (x *TaskStatus) Reset() {
 	*x = TaskStatus{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[15]
+	mi := &file_taskyard_v1_task_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1994,7 +2068,7 @@ func (x *TaskStatus) String() string {
 func (*TaskStatus) ProtoMessage() {}
 
 func (x *TaskStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[15]
+	mi := &file_taskyard_v1_task_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2007,7 +2081,7 @@ func (x *TaskStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStatus.ProtoReflect.Descriptor instead.
 func (*TaskStatus) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{15}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TaskStatus) GetPhase() TaskPhase {
@@ -2183,7 +2257,7 @@ type RequestedAction struct {
 
 func (x *RequestedAction) Reset() {
 	*x = RequestedAction{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[16]
+	mi := &file_taskyard_v1_task_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2195,7 +2269,7 @@ func (x *RequestedAction) String() string {
 func (*RequestedAction) ProtoMessage() {}
 
 func (x *RequestedAction) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[16]
+	mi := &file_taskyard_v1_task_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2208,7 +2282,7 @@ func (x *RequestedAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestedAction.ProtoReflect.Descriptor instead.
 func (*RequestedAction) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{16}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RequestedAction) GetAction() TaskAction {
@@ -2259,7 +2333,7 @@ type TaskResult struct {
 
 func (x *TaskResult) Reset() {
 	*x = TaskResult{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[17]
+	mi := &file_taskyard_v1_task_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2271,7 +2345,7 @@ func (x *TaskResult) String() string {
 func (*TaskResult) ProtoMessage() {}
 
 func (x *TaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[17]
+	mi := &file_taskyard_v1_task_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2284,7 +2358,7 @@ func (x *TaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
 func (*TaskResult) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{17}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *TaskResult) GetOutput() *Payload {
@@ -2336,7 +2410,7 @@ type TaskRun struct {
 
 func (x *TaskRun) Reset() {
 	*x = TaskRun{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[18]
+	mi := &file_taskyard_v1_task_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2348,7 +2422,7 @@ func (x *TaskRun) String() string {
 func (*TaskRun) ProtoMessage() {}
 
 func (x *TaskRun) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[18]
+	mi := &file_taskyard_v1_task_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2361,7 +2435,7 @@ func (x *TaskRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskRun.ProtoReflect.Descriptor instead.
 func (*TaskRun) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{18}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TaskRun) GetName() string {
@@ -2518,14 +2592,15 @@ const file_taskyard_v1_task_proto_rawDesc = "" +
 	"_max_steps\"/\n" +
 	"\tEntityRef\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\"\xf5\x02\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"\xb3\x03\n" +
 	"\tExecution\x129\n" +
 	"\acommand\x18\x01 \x01(\v2\x1d.taskyard.v1.CommandExecutionH\x00R\acommand\x126\n" +
 	"\x06script\x18\x02 \x01(\v2\x1c.taskyard.v1.ScriptExecutionH\x00R\x06script\x12?\n" +
 	"\tcontainer\x18\x03 \x01(\v2\x1f.taskyard.v1.ContainerExecutionH\x00R\tcontainer\x120\n" +
 	"\x04wasm\x18\x04 \x01(\v2\x1a.taskyard.v1.WasmExecutionH\x00R\x04wasm\x12<\n" +
 	"\bfunction\x18\x05 \x01(\v2\x1e.taskyard.v1.FunctionExecutionH\x00R\bfunction\x12<\n" +
-	"\bexternal\x18\x06 \x01(\v2\x1e.taskyard.v1.ExternalExecutionH\x00R\bexternalB\x06\n" +
+	"\bexternal\x18\x06 \x01(\v2\x1e.taskyard.v1.ExternalExecutionH\x00R\bexternal\x12<\n" +
+	"\bembedded\x182 \x01(\v2\x1e.taskyard.v1.EmbeddedExecutionH\x00R\bembeddedB\x06\n" +
 	"\x04kind\"m\n" +
 	"\x10CommandExecution\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\tR\aprogram\x12\x12\n" +
@@ -2554,17 +2629,20 @@ const file_taskyard_v1_task_proto_rawDesc = "" +
 	"\x11FunctionExecution\x12\x1a\n" +
 	"\bfunction\x18\x01 \x01(\tR\bfunction\"U\n" +
 	"\x11ExternalExecution\x12@\n" +
-	"\x0ereport_timeout\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\rreportTimeout\"\xb8\x01\n" +
+	"\x0ereport_timeout\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\rreportTimeout\"/\n" +
+	"\x11EmbeddedExecution\x12\x1a\n" +
+	"\bfunction\x18\x01 \x01(\tR\bfunction\"\xb8\x01\n" +
 	"\tPlacement\x129\n" +
 	"\brequired\x18\x01 \x01(\v2\x1d.taskyard.v1.RunnerConstraintR\brequired\x12;\n" +
 	"\tpreferred\x18\x02 \x03(\v2\x1d.taskyard.v1.PreferredRunnersR\tpreferred\x123\n" +
-	"\x05avoid\x18\x03 \x01(\v2\x1d.taskyard.v1.RunnerConstraintR\x05avoid\"\x89\x01\n" +
+	"\x05avoid\x18\x03 \x01(\v2\x1d.taskyard.v1.RunnerConstraintR\x05avoid\"\x9d\x01\n" +
 	"\x10RunnerConstraint\x12\x1d\n" +
 	"\n" +
 	"runner_ids\x18\x01 \x03(\tR\trunnerIds\x127\n" +
 	"\bselector\x18\x02 \x01(\v2\x1b.taskyard.v1.RunnerSelectorR\bselector\x12\x1d\n" +
 	"\n" +
-	"task_types\x18\x03 \x03(\tR\ttaskTypes\"c\n" +
+	"task_types\x18\x03 \x03(\tR\ttaskTypes\x12\x12\n" +
+	"\x04tags\x182 \x03(\tR\x04tags\"c\n" +
 	"\x10PreferredRunners\x12\x16\n" +
 	"\x06weight\x18\x01 \x01(\x05R\x06weight\x127\n" +
 	"\arunners\x18\x02 \x01(\v2\x1d.taskyard.v1.RunnerConstraintR\arunners\"\x96\x01\n" +
@@ -2708,7 +2786,7 @@ func file_taskyard_v1_task_proto_rawDescGZIP() []byte {
 }
 
 var file_taskyard_v1_task_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_taskyard_v1_task_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_taskyard_v1_task_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_taskyard_v1_task_proto_goTypes = []any{
 	(OverlapPolicy)(0),            // 0: taskyard.v1.OverlapPolicy
 	(RunnerLostPolicy)(0),         // 1: taskyard.v1.RunnerLostPolicy
@@ -2729,57 +2807,58 @@ var file_taskyard_v1_task_proto_goTypes = []any{
 	(*WasmExecution)(nil),         // 16: taskyard.v1.WasmExecution
 	(*FunctionExecution)(nil),     // 17: taskyard.v1.FunctionExecution
 	(*ExternalExecution)(nil),     // 18: taskyard.v1.ExternalExecution
-	(*Placement)(nil),             // 19: taskyard.v1.Placement
-	(*RunnerConstraint)(nil),      // 20: taskyard.v1.RunnerConstraint
-	(*PreferredRunners)(nil),      // 21: taskyard.v1.PreferredRunners
-	(*Callback)(nil),              // 22: taskyard.v1.Callback
-	(*TaskStatus)(nil),            // 23: taskyard.v1.TaskStatus
-	(*RequestedAction)(nil),       // 24: taskyard.v1.RequestedAction
-	(*TaskResult)(nil),            // 25: taskyard.v1.TaskResult
-	(*TaskRun)(nil),               // 26: taskyard.v1.TaskRun
-	nil,                           // 27: taskyard.v1.TaskMetadata.LabelsEntry
-	nil,                           // 28: taskyard.v1.Callback.HeadersEntry
-	(*timestamppb.Timestamp)(nil), // 29: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),       // 30: google.protobuf.Struct
-	(*Actor)(nil),                 // 31: taskyard.v1.Actor
-	(*Payload)(nil),               // 32: taskyard.v1.Payload
-	(*Resources)(nil),             // 33: taskyard.v1.Resources
-	(*RetryPolicy)(nil),           // 34: taskyard.v1.RetryPolicy
-	(*durationpb.Duration)(nil),   // 35: google.protobuf.Duration
-	(*EnvVar)(nil),                // 36: taskyard.v1.EnvVar
-	(*RunnerSelector)(nil),        // 37: taskyard.v1.RunnerSelector
-	(*Progress)(nil),              // 38: taskyard.v1.Progress
-	(*TaskError)(nil),             // 39: taskyard.v1.TaskError
+	(*EmbeddedExecution)(nil),     // 19: taskyard.v1.EmbeddedExecution
+	(*Placement)(nil),             // 20: taskyard.v1.Placement
+	(*RunnerConstraint)(nil),      // 21: taskyard.v1.RunnerConstraint
+	(*PreferredRunners)(nil),      // 22: taskyard.v1.PreferredRunners
+	(*Callback)(nil),              // 23: taskyard.v1.Callback
+	(*TaskStatus)(nil),            // 24: taskyard.v1.TaskStatus
+	(*RequestedAction)(nil),       // 25: taskyard.v1.RequestedAction
+	(*TaskResult)(nil),            // 26: taskyard.v1.TaskResult
+	(*TaskRun)(nil),               // 27: taskyard.v1.TaskRun
+	nil,                           // 28: taskyard.v1.TaskMetadata.LabelsEntry
+	nil,                           // 29: taskyard.v1.Callback.HeadersEntry
+	(*timestamppb.Timestamp)(nil), // 30: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),       // 31: google.protobuf.Struct
+	(*Actor)(nil),                 // 32: taskyard.v1.Actor
+	(*Payload)(nil),               // 33: taskyard.v1.Payload
+	(*Resources)(nil),             // 34: taskyard.v1.Resources
+	(*RetryPolicy)(nil),           // 35: taskyard.v1.RetryPolicy
+	(*durationpb.Duration)(nil),   // 36: google.protobuf.Duration
+	(*EnvVar)(nil),                // 37: taskyard.v1.EnvVar
+	(*RunnerSelector)(nil),        // 38: taskyard.v1.RunnerSelector
+	(*Progress)(nil),              // 39: taskyard.v1.Progress
+	(*TaskError)(nil),             // 40: taskyard.v1.TaskError
 }
 var file_taskyard_v1_task_proto_depIdxs = []int32{
 	9,  // 0: taskyard.v1.Task.metadata:type_name -> taskyard.v1.TaskMetadata
 	10, // 1: taskyard.v1.Task.spec:type_name -> taskyard.v1.TaskSpec
-	23, // 2: taskyard.v1.Task.status:type_name -> taskyard.v1.TaskStatus
-	29, // 3: taskyard.v1.TaskMetadata.create_time:type_name -> google.protobuf.Timestamp
-	29, // 4: taskyard.v1.TaskMetadata.update_time:type_name -> google.protobuf.Timestamp
-	29, // 5: taskyard.v1.TaskMetadata.expire_time:type_name -> google.protobuf.Timestamp
-	27, // 6: taskyard.v1.TaskMetadata.labels:type_name -> taskyard.v1.TaskMetadata.LabelsEntry
-	30, // 7: taskyard.v1.TaskMetadata.annotations:type_name -> google.protobuf.Struct
-	31, // 8: taskyard.v1.TaskMetadata.creator:type_name -> taskyard.v1.Actor
-	32, // 9: taskyard.v1.TaskSpec.payload:type_name -> taskyard.v1.Payload
+	24, // 2: taskyard.v1.Task.status:type_name -> taskyard.v1.TaskStatus
+	30, // 3: taskyard.v1.TaskMetadata.create_time:type_name -> google.protobuf.Timestamp
+	30, // 4: taskyard.v1.TaskMetadata.update_time:type_name -> google.protobuf.Timestamp
+	30, // 5: taskyard.v1.TaskMetadata.expire_time:type_name -> google.protobuf.Timestamp
+	28, // 6: taskyard.v1.TaskMetadata.labels:type_name -> taskyard.v1.TaskMetadata.LabelsEntry
+	31, // 7: taskyard.v1.TaskMetadata.annotations:type_name -> google.protobuf.Struct
+	32, // 8: taskyard.v1.TaskMetadata.creator:type_name -> taskyard.v1.Actor
+	33, // 9: taskyard.v1.TaskSpec.payload:type_name -> taskyard.v1.Payload
 	12, // 10: taskyard.v1.TaskSpec.execution:type_name -> taskyard.v1.Execution
 	11, // 11: taskyard.v1.TaskSpec.entity:type_name -> taskyard.v1.EntityRef
 	2,  // 12: taskyard.v1.TaskSpec.admission:type_name -> taskyard.v1.AdmissionPolicy
-	19, // 13: taskyard.v1.TaskSpec.placement:type_name -> taskyard.v1.Placement
-	33, // 14: taskyard.v1.TaskSpec.resources:type_name -> taskyard.v1.Resources
-	34, // 15: taskyard.v1.TaskSpec.retry:type_name -> taskyard.v1.RetryPolicy
-	35, // 16: taskyard.v1.TaskSpec.attempt_timeout:type_name -> google.protobuf.Duration
-	35, // 17: taskyard.v1.TaskSpec.total_timeout:type_name -> google.protobuf.Duration
-	29, // 18: taskyard.v1.TaskSpec.not_before:type_name -> google.protobuf.Timestamp
-	35, // 19: taskyard.v1.TaskSpec.checkpoint_interval:type_name -> google.protobuf.Duration
-	22, // 20: taskyard.v1.TaskSpec.callback:type_name -> taskyard.v1.Callback
-	36, // 21: taskyard.v1.TaskSpec.env:type_name -> taskyard.v1.EnvVar
-	35, // 22: taskyard.v1.TaskSpec.retention:type_name -> google.protobuf.Duration
-	35, // 23: taskyard.v1.TaskSpec.queue_timeout:type_name -> google.protobuf.Duration
-	35, // 24: taskyard.v1.TaskSpec.silence_timeout:type_name -> google.protobuf.Duration
-	35, // 25: taskyard.v1.TaskSpec.stop_grace_period:type_name -> google.protobuf.Duration
+	20, // 13: taskyard.v1.TaskSpec.placement:type_name -> taskyard.v1.Placement
+	34, // 14: taskyard.v1.TaskSpec.resources:type_name -> taskyard.v1.Resources
+	35, // 15: taskyard.v1.TaskSpec.retry:type_name -> taskyard.v1.RetryPolicy
+	36, // 16: taskyard.v1.TaskSpec.attempt_timeout:type_name -> google.protobuf.Duration
+	36, // 17: taskyard.v1.TaskSpec.total_timeout:type_name -> google.protobuf.Duration
+	30, // 18: taskyard.v1.TaskSpec.not_before:type_name -> google.protobuf.Timestamp
+	36, // 19: taskyard.v1.TaskSpec.checkpoint_interval:type_name -> google.protobuf.Duration
+	23, // 20: taskyard.v1.TaskSpec.callback:type_name -> taskyard.v1.Callback
+	37, // 21: taskyard.v1.TaskSpec.env:type_name -> taskyard.v1.EnvVar
+	36, // 22: taskyard.v1.TaskSpec.retention:type_name -> google.protobuf.Duration
+	36, // 23: taskyard.v1.TaskSpec.queue_timeout:type_name -> google.protobuf.Duration
+	36, // 24: taskyard.v1.TaskSpec.silence_timeout:type_name -> google.protobuf.Duration
+	36, // 25: taskyard.v1.TaskSpec.stop_grace_period:type_name -> google.protobuf.Duration
 	0,  // 26: taskyard.v1.TaskSpec.overlap:type_name -> taskyard.v1.OverlapPolicy
-	35, // 27: taskyard.v1.TaskSpec.orphan_timeout:type_name -> google.protobuf.Duration
+	36, // 27: taskyard.v1.TaskSpec.orphan_timeout:type_name -> google.protobuf.Duration
 	1,  // 28: taskyard.v1.TaskSpec.on_runner_lost:type_name -> taskyard.v1.RunnerLostPolicy
 	13, // 29: taskyard.v1.Execution.command:type_name -> taskyard.v1.CommandExecution
 	14, // 30: taskyard.v1.Execution.script:type_name -> taskyard.v1.ScriptExecution
@@ -2787,44 +2866,45 @@ var file_taskyard_v1_task_proto_depIdxs = []int32{
 	16, // 32: taskyard.v1.Execution.wasm:type_name -> taskyard.v1.WasmExecution
 	17, // 33: taskyard.v1.Execution.function:type_name -> taskyard.v1.FunctionExecution
 	18, // 34: taskyard.v1.Execution.external:type_name -> taskyard.v1.ExternalExecution
-	3,  // 35: taskyard.v1.ScriptExecution.interpreter:type_name -> taskyard.v1.Interpreter
-	35, // 36: taskyard.v1.ExternalExecution.report_timeout:type_name -> google.protobuf.Duration
-	20, // 37: taskyard.v1.Placement.required:type_name -> taskyard.v1.RunnerConstraint
-	21, // 38: taskyard.v1.Placement.preferred:type_name -> taskyard.v1.PreferredRunners
-	20, // 39: taskyard.v1.Placement.avoid:type_name -> taskyard.v1.RunnerConstraint
-	37, // 40: taskyard.v1.RunnerConstraint.selector:type_name -> taskyard.v1.RunnerSelector
-	20, // 41: taskyard.v1.PreferredRunners.runners:type_name -> taskyard.v1.RunnerConstraint
-	28, // 42: taskyard.v1.Callback.headers:type_name -> taskyard.v1.Callback.HeadersEntry
-	4,  // 43: taskyard.v1.TaskStatus.phase:type_name -> taskyard.v1.TaskPhase
-	5,  // 44: taskyard.v1.TaskStatus.pending_reason:type_name -> taskyard.v1.PendingReason
-	24, // 45: taskyard.v1.TaskStatus.requested_action:type_name -> taskyard.v1.RequestedAction
-	29, // 46: taskyard.v1.TaskStatus.lease_expire_time:type_name -> google.protobuf.Timestamp
-	29, // 47: taskyard.v1.TaskStatus.next_attempt_time:type_name -> google.protobuf.Timestamp
-	38, // 48: taskyard.v1.TaskStatus.progress:type_name -> taskyard.v1.Progress
-	25, // 49: taskyard.v1.TaskStatus.result:type_name -> taskyard.v1.TaskResult
-	39, // 50: taskyard.v1.TaskStatus.error:type_name -> taskyard.v1.TaskError
-	30, // 51: taskyard.v1.TaskStatus.details:type_name -> google.protobuf.Struct
-	29, // 52: taskyard.v1.TaskStatus.ready_time:type_name -> google.protobuf.Timestamp
-	29, // 53: taskyard.v1.TaskStatus.schedule_time:type_name -> google.protobuf.Timestamp
-	29, // 54: taskyard.v1.TaskStatus.start_time:type_name -> google.protobuf.Timestamp
-	29, // 55: taskyard.v1.TaskStatus.end_time:type_name -> google.protobuf.Timestamp
-	6,  // 56: taskyard.v1.RequestedAction.action:type_name -> taskyard.v1.TaskAction
-	29, // 57: taskyard.v1.RequestedAction.request_time:type_name -> google.protobuf.Timestamp
-	29, // 58: taskyard.v1.RequestedAction.deadline:type_name -> google.protobuf.Timestamp
-	31, // 59: taskyard.v1.RequestedAction.actor:type_name -> taskyard.v1.Actor
-	32, // 60: taskyard.v1.TaskResult.output:type_name -> taskyard.v1.Payload
-	30, // 61: taskyard.v1.TaskResult.metrics:type_name -> google.protobuf.Struct
-	7,  // 62: taskyard.v1.TaskRun.state:type_name -> taskyard.v1.RunState
-	29, // 63: taskyard.v1.TaskRun.schedule_time:type_name -> google.protobuf.Timestamp
-	29, // 64: taskyard.v1.TaskRun.start_time:type_name -> google.protobuf.Timestamp
-	29, // 65: taskyard.v1.TaskRun.end_time:type_name -> google.protobuf.Timestamp
-	39, // 66: taskyard.v1.TaskRun.error:type_name -> taskyard.v1.TaskError
-	38, // 67: taskyard.v1.TaskRun.progress:type_name -> taskyard.v1.Progress
-	68, // [68:68] is the sub-list for method output_type
-	68, // [68:68] is the sub-list for method input_type
-	68, // [68:68] is the sub-list for extension type_name
-	68, // [68:68] is the sub-list for extension extendee
-	0,  // [0:68] is the sub-list for field type_name
+	19, // 35: taskyard.v1.Execution.embedded:type_name -> taskyard.v1.EmbeddedExecution
+	3,  // 36: taskyard.v1.ScriptExecution.interpreter:type_name -> taskyard.v1.Interpreter
+	36, // 37: taskyard.v1.ExternalExecution.report_timeout:type_name -> google.protobuf.Duration
+	21, // 38: taskyard.v1.Placement.required:type_name -> taskyard.v1.RunnerConstraint
+	22, // 39: taskyard.v1.Placement.preferred:type_name -> taskyard.v1.PreferredRunners
+	21, // 40: taskyard.v1.Placement.avoid:type_name -> taskyard.v1.RunnerConstraint
+	38, // 41: taskyard.v1.RunnerConstraint.selector:type_name -> taskyard.v1.RunnerSelector
+	21, // 42: taskyard.v1.PreferredRunners.runners:type_name -> taskyard.v1.RunnerConstraint
+	29, // 43: taskyard.v1.Callback.headers:type_name -> taskyard.v1.Callback.HeadersEntry
+	4,  // 44: taskyard.v1.TaskStatus.phase:type_name -> taskyard.v1.TaskPhase
+	5,  // 45: taskyard.v1.TaskStatus.pending_reason:type_name -> taskyard.v1.PendingReason
+	25, // 46: taskyard.v1.TaskStatus.requested_action:type_name -> taskyard.v1.RequestedAction
+	30, // 47: taskyard.v1.TaskStatus.lease_expire_time:type_name -> google.protobuf.Timestamp
+	30, // 48: taskyard.v1.TaskStatus.next_attempt_time:type_name -> google.protobuf.Timestamp
+	39, // 49: taskyard.v1.TaskStatus.progress:type_name -> taskyard.v1.Progress
+	26, // 50: taskyard.v1.TaskStatus.result:type_name -> taskyard.v1.TaskResult
+	40, // 51: taskyard.v1.TaskStatus.error:type_name -> taskyard.v1.TaskError
+	31, // 52: taskyard.v1.TaskStatus.details:type_name -> google.protobuf.Struct
+	30, // 53: taskyard.v1.TaskStatus.ready_time:type_name -> google.protobuf.Timestamp
+	30, // 54: taskyard.v1.TaskStatus.schedule_time:type_name -> google.protobuf.Timestamp
+	30, // 55: taskyard.v1.TaskStatus.start_time:type_name -> google.protobuf.Timestamp
+	30, // 56: taskyard.v1.TaskStatus.end_time:type_name -> google.protobuf.Timestamp
+	6,  // 57: taskyard.v1.RequestedAction.action:type_name -> taskyard.v1.TaskAction
+	30, // 58: taskyard.v1.RequestedAction.request_time:type_name -> google.protobuf.Timestamp
+	30, // 59: taskyard.v1.RequestedAction.deadline:type_name -> google.protobuf.Timestamp
+	32, // 60: taskyard.v1.RequestedAction.actor:type_name -> taskyard.v1.Actor
+	33, // 61: taskyard.v1.TaskResult.output:type_name -> taskyard.v1.Payload
+	31, // 62: taskyard.v1.TaskResult.metrics:type_name -> google.protobuf.Struct
+	7,  // 63: taskyard.v1.TaskRun.state:type_name -> taskyard.v1.RunState
+	30, // 64: taskyard.v1.TaskRun.schedule_time:type_name -> google.protobuf.Timestamp
+	30, // 65: taskyard.v1.TaskRun.start_time:type_name -> google.protobuf.Timestamp
+	30, // 66: taskyard.v1.TaskRun.end_time:type_name -> google.protobuf.Timestamp
+	40, // 67: taskyard.v1.TaskRun.error:type_name -> taskyard.v1.TaskError
+	39, // 68: taskyard.v1.TaskRun.progress:type_name -> taskyard.v1.Progress
+	69, // [69:69] is the sub-list for method output_type
+	69, // [69:69] is the sub-list for method input_type
+	69, // [69:69] is the sub-list for extension type_name
+	69, // [69:69] is the sub-list for extension extendee
+	0,  // [0:69] is the sub-list for field type_name
 }
 
 func init() { file_taskyard_v1_task_proto_init() }
@@ -2841,20 +2921,21 @@ func file_taskyard_v1_task_proto_init() {
 		(*Execution_Wasm)(nil),
 		(*Execution_Function)(nil),
 		(*Execution_External)(nil),
+		(*Execution_Embedded)(nil),
 	}
 	file_taskyard_v1_task_proto_msgTypes[8].OneofWrappers = []any{
 		(*WasmExecution_Inline)(nil),
 		(*WasmExecution_Path)(nil),
 	}
-	file_taskyard_v1_task_proto_msgTypes[15].OneofWrappers = []any{}
-	file_taskyard_v1_task_proto_msgTypes[18].OneofWrappers = []any{}
+	file_taskyard_v1_task_proto_msgTypes[16].OneofWrappers = []any{}
+	file_taskyard_v1_task_proto_msgTypes[19].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taskyard_v1_task_proto_rawDesc), len(file_taskyard_v1_task_proto_rawDesc)),
 			NumEnums:      8,
-			NumMessages:   21,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -7,7 +7,8 @@
 //   id, spec.task_type, spec.slot, spec.entity.type, spec.entity.id, spec.priority,
 //   status.phase, status.runner, status.attempt, status.retry_count, status.error.code,
 //   metadata.create_time, metadata.update_time, status.start_time, status.end_time,
-//   metadata.creator.id, metadata.parent_task, metadata.labels.KEY, metadata.labels:KEY
+//   metadata.creator.id, metadata.parent_task, metadata.labels.KEY, metadata.labels:KEY,
+//   payload.NAME and payload:NAME, where NAME is one of TaskType.search_fields
 // Enum literals are given with or without prefix (status.phase = RUNNING).  "*" at the end
 // of a quoted string is a prefix match.  LIVE and TERMINAL are accepted for status.phase.  A
 // label with an empty value is present; a text field is absent when empty.  External tasks
@@ -1613,8 +1614,10 @@ type BatchRetryTasksRequest struct {
 	Filter string `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
 	// As in RetryTask.
 	DiscardCheckpoints bool `protobuf:"varint,4,opt,name=discard_checkpoints,json=discardCheckpoints,proto3" json:"discard_checkpoints,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// As in RetryTask.
+	KeepRetryCount bool `protobuf:"varint,50,opt,name=keep_retry_count,json=keepRetryCount,proto3" json:"keep_retry_count,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *BatchRetryTasksRequest) Reset() {
@@ -1675,6 +1678,13 @@ func (x *BatchRetryTasksRequest) GetDiscardCheckpoints() bool {
 	return false
 }
 
+func (x *BatchRetryTasksRequest) GetKeepRetryCount() bool {
+	if x != nil {
+		return x.KeepRetryCount
+	}
+	return false
+}
+
 // Response of BatchRetryTasks.
 type BatchRetryTasksResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1730,6 +1740,135 @@ func (x *BatchRetryTasksResponse) GetMore() bool {
 	return false
 }
 
+// Request of BatchResetTasks.
+type BatchResetTasksRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// tenants/{tenant}
+	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
+	// Full names, all of the parent.
+	Names []string `protobuf:"bytes,2,rep,name=names,proto3" json:"names,omitempty"`
+	// See FILTER; RUNNING tasks only, e.g. metadata.update_time < "2026-01-01T00:00:00Z".  At most
+	// 1000 are handled per call, see `more`.
+	Filter string `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
+	// For status.error.message and the audit trail; default "Task timed out and was reset" (seed).
+	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BatchResetTasksRequest) Reset() {
+	*x = BatchResetTasksRequest{}
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BatchResetTasksRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BatchResetTasksRequest) ProtoMessage() {}
+
+func (x *BatchResetTasksRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BatchResetTasksRequest.ProtoReflect.Descriptor instead.
+func (*BatchResetTasksRequest) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *BatchResetTasksRequest) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *BatchResetTasksRequest) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *BatchResetTasksRequest) GetFilter() string {
+	if x != nil {
+		return x.Filter
+	}
+	return ""
+}
+
+func (x *BatchResetTasksRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// Response of BatchResetTasks.
+type BatchResetTasksResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One per task; in the order of names.
+	Results []*BatchTaskResult `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	// With a filter: call again, there may be more tasks.
+	More          bool `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BatchResetTasksResponse) Reset() {
+	*x = BatchResetTasksResponse{}
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BatchResetTasksResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BatchResetTasksResponse) ProtoMessage() {}
+
+func (x *BatchResetTasksResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BatchResetTasksResponse.ProtoReflect.Descriptor instead.
+func (*BatchResetTasksResponse) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *BatchResetTasksResponse) GetResults() []*BatchTaskResult {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+func (x *BatchResetTasksResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
 // Request of PauseTask.
 type PauseTaskRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1747,7 +1886,7 @@ type PauseTaskRequest struct {
 
 func (x *PauseTaskRequest) Reset() {
 	*x = PauseTaskRequest{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[22]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1759,7 +1898,7 @@ func (x *PauseTaskRequest) String() string {
 func (*PauseTaskRequest) ProtoMessage() {}
 
 func (x *PauseTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[22]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1772,7 +1911,7 @@ func (x *PauseTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseTaskRequest.ProtoReflect.Descriptor instead.
 func (*PauseTaskRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{22}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PauseTaskRequest) GetName() string {
@@ -1814,7 +1953,7 @@ type PauseTaskResponse struct {
 
 func (x *PauseTaskResponse) Reset() {
 	*x = PauseTaskResponse{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[23]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1826,7 +1965,7 @@ func (x *PauseTaskResponse) String() string {
 func (*PauseTaskResponse) ProtoMessage() {}
 
 func (x *PauseTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[23]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1839,7 +1978,7 @@ func (x *PauseTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseTaskResponse.ProtoReflect.Descriptor instead.
 func (*PauseTaskResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{23}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PauseTaskResponse) GetTask() *Task {
@@ -1862,7 +2001,7 @@ type ResumeTaskRequest struct {
 
 func (x *ResumeTaskRequest) Reset() {
 	*x = ResumeTaskRequest{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[24]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1874,7 +2013,7 @@ func (x *ResumeTaskRequest) String() string {
 func (*ResumeTaskRequest) ProtoMessage() {}
 
 func (x *ResumeTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[24]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1887,7 +2026,7 @@ func (x *ResumeTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeTaskRequest.ProtoReflect.Descriptor instead.
 func (*ResumeTaskRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{24}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ResumeTaskRequest) GetName() string {
@@ -1915,7 +2054,7 @@ type ResumeTaskResponse struct {
 
 func (x *ResumeTaskResponse) Reset() {
 	*x = ResumeTaskResponse{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[25]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1927,7 +2066,7 @@ func (x *ResumeTaskResponse) String() string {
 func (*ResumeTaskResponse) ProtoMessage() {}
 
 func (x *ResumeTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[25]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1940,7 +2079,7 @@ func (x *ResumeTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeTaskResponse.ProtoReflect.Descriptor instead.
 func (*ResumeTaskResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{25}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ResumeTaskResponse) GetTask() *Task {
@@ -1960,14 +2099,17 @@ type RetryTaskRequest struct {
 	// Precondition; 0 = none.
 	ResourceVersion int64 `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	// See IDEMPOTENCY.
-	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Leave retry_count and runner_loss_count as they are.  Refused (PHASE_CONFLICT) for a task
+	// whose retry_count has reached max_retries.
+	KeepRetryCount bool `protobuf:"varint,50,opt,name=keep_retry_count,json=keepRetryCount,proto3" json:"keep_retry_count,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *RetryTaskRequest) Reset() {
 	*x = RetryTaskRequest{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[26]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1979,7 +2121,7 @@ func (x *RetryTaskRequest) String() string {
 func (*RetryTaskRequest) ProtoMessage() {}
 
 func (x *RetryTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[26]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1992,7 +2134,7 @@ func (x *RetryTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryTaskRequest.ProtoReflect.Descriptor instead.
 func (*RetryTaskRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{26}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RetryTaskRequest) GetName() string {
@@ -2023,6 +2165,13 @@ func (x *RetryTaskRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *RetryTaskRequest) GetKeepRetryCount() bool {
+	if x != nil {
+		return x.KeepRetryCount
+	}
+	return false
+}
+
 // Response of RetryTask.
 type RetryTaskResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2034,7 +2183,7 @@ type RetryTaskResponse struct {
 
 func (x *RetryTaskResponse) Reset() {
 	*x = RetryTaskResponse{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[27]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2046,7 +2195,7 @@ func (x *RetryTaskResponse) String() string {
 func (*RetryTaskResponse) ProtoMessage() {}
 
 func (x *RetryTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[27]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2059,7 +2208,7 @@ func (x *RetryTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryTaskResponse.ProtoReflect.Descriptor instead.
 func (*RetryTaskResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{27}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RetryTaskResponse) GetTask() *Task {
@@ -2100,7 +2249,7 @@ type ReportTaskStatusRequest struct {
 
 func (x *ReportTaskStatusRequest) Reset() {
 	*x = ReportTaskStatusRequest{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[28]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2112,7 +2261,7 @@ func (x *ReportTaskStatusRequest) String() string {
 func (*ReportTaskStatusRequest) ProtoMessage() {}
 
 func (x *ReportTaskStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[28]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2125,7 +2274,7 @@ func (x *ReportTaskStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportTaskStatusRequest.ProtoReflect.Descriptor instead.
 func (*ReportTaskStatusRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{28}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ReportTaskStatusRequest) GetName() string {
@@ -2209,7 +2358,7 @@ type ReportTaskStatusResponse struct {
 
 func (x *ReportTaskStatusResponse) Reset() {
 	*x = ReportTaskStatusResponse{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[29]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2221,7 +2370,7 @@ func (x *ReportTaskStatusResponse) String() string {
 func (*ReportTaskStatusResponse) ProtoMessage() {}
 
 func (x *ReportTaskStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[29]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2234,7 +2383,7 @@ func (x *ReportTaskStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportTaskStatusResponse.ProtoReflect.Descriptor instead.
 func (*ReportTaskStatusResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{29}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ReportTaskStatusResponse) GetTask() *Task {
@@ -2261,7 +2410,7 @@ type WaitTaskRequest struct {
 
 func (x *WaitTaskRequest) Reset() {
 	*x = WaitTaskRequest{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[30]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2273,7 +2422,7 @@ func (x *WaitTaskRequest) String() string {
 func (*WaitTaskRequest) ProtoMessage() {}
 
 func (x *WaitTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[30]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2286,7 +2435,7 @@ func (x *WaitTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitTaskRequest.ProtoReflect.Descriptor instead.
 func (*WaitTaskRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{30}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *WaitTaskRequest) GetName() string {
@@ -2330,7 +2479,7 @@ type WaitTaskResponse struct {
 
 func (x *WaitTaskResponse) Reset() {
 	*x = WaitTaskResponse{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[31]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2342,7 +2491,7 @@ func (x *WaitTaskResponse) String() string {
 func (*WaitTaskResponse) ProtoMessage() {}
 
 func (x *WaitTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[31]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2355,7 +2504,7 @@ func (x *WaitTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitTaskResponse.ProtoReflect.Descriptor instead.
 func (*WaitTaskResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{31}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *WaitTaskResponse) GetTask() *Task {
@@ -2385,7 +2534,7 @@ type CheckFenceRequest struct {
 
 func (x *CheckFenceRequest) Reset() {
 	*x = CheckFenceRequest{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[32]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2397,7 +2546,7 @@ func (x *CheckFenceRequest) String() string {
 func (*CheckFenceRequest) ProtoMessage() {}
 
 func (x *CheckFenceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[32]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2410,7 +2559,7 @@ func (x *CheckFenceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckFenceRequest.ProtoReflect.Descriptor instead.
 func (*CheckFenceRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{32}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CheckFenceRequest) GetName() string {
@@ -2442,7 +2591,7 @@ type CheckFenceResponse struct {
 
 func (x *CheckFenceResponse) Reset() {
 	*x = CheckFenceResponse{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[33]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2454,7 +2603,7 @@ func (x *CheckFenceResponse) String() string {
 func (*CheckFenceResponse) ProtoMessage() {}
 
 func (x *CheckFenceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[33]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2467,7 +2616,7 @@ func (x *CheckFenceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckFenceResponse.ProtoReflect.Descriptor instead.
 func (*CheckFenceResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{33}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *CheckFenceResponse) GetCurrent() bool {
@@ -2519,7 +2668,7 @@ type WatchTasksRequest struct {
 
 func (x *WatchTasksRequest) Reset() {
 	*x = WatchTasksRequest{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[34]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2531,7 +2680,7 @@ func (x *WatchTasksRequest) String() string {
 func (*WatchTasksRequest) ProtoMessage() {}
 
 func (x *WatchTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[34]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2544,7 +2693,7 @@ func (x *WatchTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTasksRequest.ProtoReflect.Descriptor instead.
 func (*WatchTasksRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{34}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *WatchTasksRequest) GetParent() string {
@@ -2629,7 +2778,7 @@ type WatchTasksResponse struct {
 
 func (x *WatchTasksResponse) Reset() {
 	*x = WatchTasksResponse{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[35]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2641,7 +2790,7 @@ func (x *WatchTasksResponse) String() string {
 func (*WatchTasksResponse) ProtoMessage() {}
 
 func (x *WatchTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[35]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2654,7 +2803,7 @@ func (x *WatchTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTasksResponse.ProtoReflect.Descriptor instead.
 func (*WatchTasksResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{35}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *WatchTasksResponse) GetEvents() []*TaskEvent {
@@ -2718,7 +2867,7 @@ type TaskEvent struct {
 
 func (x *TaskEvent) Reset() {
 	*x = TaskEvent{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[36]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2730,7 +2879,7 @@ func (x *TaskEvent) String() string {
 func (*TaskEvent) ProtoMessage() {}
 
 func (x *TaskEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[36]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2743,7 +2892,7 @@ func (x *TaskEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskEvent.ProtoReflect.Descriptor instead.
 func (*TaskEvent) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{36}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *TaskEvent) GetType() TaskEventType {
@@ -2817,7 +2966,7 @@ type ListTaskRunsRequest struct {
 
 func (x *ListTaskRunsRequest) Reset() {
 	*x = ListTaskRunsRequest{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[37]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2829,7 +2978,7 @@ func (x *ListTaskRunsRequest) String() string {
 func (*ListTaskRunsRequest) ProtoMessage() {}
 
 func (x *ListTaskRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[37]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2842,7 +2991,7 @@ func (x *ListTaskRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTaskRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListTaskRunsRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{37}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListTaskRunsRequest) GetParent() string {
@@ -2879,7 +3028,7 @@ type ListTaskRunsResponse struct {
 
 func (x *ListTaskRunsResponse) Reset() {
 	*x = ListTaskRunsResponse{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[38]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2891,7 +3040,7 @@ func (x *ListTaskRunsResponse) String() string {
 func (*ListTaskRunsResponse) ProtoMessage() {}
 
 func (x *ListTaskRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[38]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2904,7 +3053,7 @@ func (x *ListTaskRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTaskRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListTaskRunsResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{38}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListTaskRunsResponse) GetRuns() []*TaskRun {
@@ -2944,7 +3093,7 @@ type ListTaskLogsRequest struct {
 
 func (x *ListTaskLogsRequest) Reset() {
 	*x = ListTaskLogsRequest{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[39]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2956,7 +3105,7 @@ func (x *ListTaskLogsRequest) String() string {
 func (*ListTaskLogsRequest) ProtoMessage() {}
 
 func (x *ListTaskLogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[39]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2969,7 +3118,7 @@ func (x *ListTaskLogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTaskLogsRequest.ProtoReflect.Descriptor instead.
 func (*ListTaskLogsRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{39}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListTaskLogsRequest) GetParent() string {
@@ -3034,7 +3183,7 @@ type ListTaskLogsResponse struct {
 
 func (x *ListTaskLogsResponse) Reset() {
 	*x = ListTaskLogsResponse{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[40]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3046,7 +3195,7 @@ func (x *ListTaskLogsResponse) String() string {
 func (*ListTaskLogsResponse) ProtoMessage() {}
 
 func (x *ListTaskLogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[40]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3059,7 +3208,7 @@ func (x *ListTaskLogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTaskLogsResponse.ProtoReflect.Descriptor instead.
 func (*ListTaskLogsResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{40}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListTaskLogsResponse) GetEntries() []*LogEntry {
@@ -3097,7 +3246,7 @@ type TailTaskLogsRequest struct {
 
 func (x *TailTaskLogsRequest) Reset() {
 	*x = TailTaskLogsRequest{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[41]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3109,7 +3258,7 @@ func (x *TailTaskLogsRequest) String() string {
 func (*TailTaskLogsRequest) ProtoMessage() {}
 
 func (x *TailTaskLogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[41]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3122,7 +3271,7 @@ func (x *TailTaskLogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailTaskLogsRequest.ProtoReflect.Descriptor instead.
 func (*TailTaskLogsRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{41}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *TailTaskLogsRequest) GetParent() string {
@@ -3186,7 +3335,7 @@ type TailTaskLogsResponse struct {
 
 func (x *TailTaskLogsResponse) Reset() {
 	*x = TailTaskLogsResponse{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[42]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3198,7 +3347,7 @@ func (x *TailTaskLogsResponse) String() string {
 func (*TailTaskLogsResponse) ProtoMessage() {}
 
 func (x *TailTaskLogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[42]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3211,7 +3360,7 @@ func (x *TailTaskLogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailTaskLogsResponse.ProtoReflect.Descriptor instead.
 func (*TailTaskLogsResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{42}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *TailTaskLogsResponse) GetEntries() []*LogEntry {
@@ -3266,7 +3415,7 @@ type GetTaskStatsRequest struct {
 
 func (x *GetTaskStatsRequest) Reset() {
 	*x = GetTaskStatsRequest{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[43]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3278,7 +3427,7 @@ func (x *GetTaskStatsRequest) String() string {
 func (*GetTaskStatsRequest) ProtoMessage() {}
 
 func (x *GetTaskStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[43]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3291,7 +3440,7 @@ func (x *GetTaskStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTaskStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetTaskStatsRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{43}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *GetTaskStatsRequest) GetParent() string {
@@ -3335,7 +3484,7 @@ type GetTaskStatsResponse struct {
 
 func (x *GetTaskStatsResponse) Reset() {
 	*x = GetTaskStatsResponse{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[44]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3347,7 +3496,7 @@ func (x *GetTaskStatsResponse) String() string {
 func (*GetTaskStatsResponse) ProtoMessage() {}
 
 func (x *GetTaskStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[44]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3360,7 +3509,7 @@ func (x *GetTaskStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTaskStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetTaskStatsResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{44}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *GetTaskStatsResponse) GetGroups() []*TaskStats {
@@ -3395,14 +3544,16 @@ type TaskStats struct {
 	// SUCCEEDED / all terminal.
 	SuccessRatio float64 `protobuf:"fixed64,7,opt,name=success_ratio,json=successRatio,proto3" json:"success_ratio,omitempty"`
 	// Retries in total.
-	RetryCount    int64 `protobuf:"varint,8,opt,name=retry_count,json=retryCount,proto3" json:"retry_count,omitempty"`
+	RetryCount int64 `protobuf:"varint,8,opt,name=retry_count,json=retryCount,proto3" json:"retry_count,omitempty"`
+	// Start to end of all ended tasks that were started, whatever their phase.
+	EndedDuration *DurationStats `protobuf:"bytes,50,opt,name=ended_duration,json=endedDuration,proto3" json:"ended_duration,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TaskStats) Reset() {
 	*x = TaskStats{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[45]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3414,7 +3565,7 @@ func (x *TaskStats) String() string {
 func (*TaskStats) ProtoMessage() {}
 
 func (x *TaskStats) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[45]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3427,7 +3578,7 @@ func (x *TaskStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStats.ProtoReflect.Descriptor instead.
 func (*TaskStats) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{45}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *TaskStats) GetGroup() map[string]string {
@@ -3486,6 +3637,13 @@ func (x *TaskStats) GetRetryCount() int64 {
 	return 0
 }
 
+func (x *TaskStats) GetEndedDuration() *DurationStats {
+	if x != nil {
+		return x.EndedDuration
+	}
+	return nil
+}
+
 // Request of GetTaskSeries.
 type GetTaskSeriesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3499,7 +3657,7 @@ type GetTaskSeriesRequest struct {
 
 func (x *GetTaskSeriesRequest) Reset() {
 	*x = GetTaskSeriesRequest{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[46]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3511,7 +3669,7 @@ func (x *GetTaskSeriesRequest) String() string {
 func (*GetTaskSeriesRequest) ProtoMessage() {}
 
 func (x *GetTaskSeriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[46]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3524,7 +3682,7 @@ func (x *GetTaskSeriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTaskSeriesRequest.ProtoReflect.Descriptor instead.
 func (*GetTaskSeriesRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{46}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *GetTaskSeriesRequest) GetParent() string {
@@ -3554,7 +3712,7 @@ type GetTaskSeriesResponse struct {
 
 func (x *GetTaskSeriesResponse) Reset() {
 	*x = GetTaskSeriesResponse{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[47]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3566,7 +3724,7 @@ func (x *GetTaskSeriesResponse) String() string {
 func (*GetTaskSeriesResponse) ProtoMessage() {}
 
 func (x *GetTaskSeriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[47]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3579,7 +3737,7 @@ func (x *GetTaskSeriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTaskSeriesResponse.ProtoReflect.Descriptor instead.
 func (*GetTaskSeriesResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{47}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *GetTaskSeriesResponse) GetPoints() []*TaskSeriesPoint {
@@ -3619,7 +3777,7 @@ type TaskSeriesPoint struct {
 
 func (x *TaskSeriesPoint) Reset() {
 	*x = TaskSeriesPoint{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[48]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3631,7 +3789,7 @@ func (x *TaskSeriesPoint) String() string {
 func (*TaskSeriesPoint) ProtoMessage() {}
 
 func (x *TaskSeriesPoint) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[48]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3644,7 +3802,7 @@ func (x *TaskSeriesPoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskSeriesPoint.ProtoReflect.Descriptor instead.
 func (*TaskSeriesPoint) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{48}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *TaskSeriesPoint) GetTime() *timestamppb.Timestamp {
@@ -3709,7 +3867,7 @@ type PhaseCount struct {
 
 func (x *PhaseCount) Reset() {
 	*x = PhaseCount{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[49]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3721,7 +3879,7 @@ func (x *PhaseCount) String() string {
 func (*PhaseCount) ProtoMessage() {}
 
 func (x *PhaseCount) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[49]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3734,7 +3892,7 @@ func (x *PhaseCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PhaseCount.ProtoReflect.Descriptor instead.
 func (*PhaseCount) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{49}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *PhaseCount) GetPhase() TaskPhase {
@@ -3770,7 +3928,7 @@ type DurationStats struct {
 
 func (x *DurationStats) Reset() {
 	*x = DurationStats{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[50]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3782,7 +3940,7 @@ func (x *DurationStats) String() string {
 func (*DurationStats) ProtoMessage() {}
 
 func (x *DurationStats) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[50]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3795,7 +3953,7 @@ func (x *DurationStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DurationStats.ProtoReflect.Descriptor instead.
 func (*DurationStats) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{50}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *DurationStats) GetAverage() *durationpb.Duration {
@@ -3848,7 +4006,7 @@ type ListCheckpointsRequest struct {
 
 func (x *ListCheckpointsRequest) Reset() {
 	*x = ListCheckpointsRequest{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[51]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3860,7 +4018,7 @@ func (x *ListCheckpointsRequest) String() string {
 func (*ListCheckpointsRequest) ProtoMessage() {}
 
 func (x *ListCheckpointsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[51]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3873,7 +4031,7 @@ func (x *ListCheckpointsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCheckpointsRequest.ProtoReflect.Descriptor instead.
 func (*ListCheckpointsRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{51}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ListCheckpointsRequest) GetParent() string {
@@ -3910,7 +4068,7 @@ type ListCheckpointsResponse struct {
 
 func (x *ListCheckpointsResponse) Reset() {
 	*x = ListCheckpointsResponse{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[52]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3922,7 +4080,7 @@ func (x *ListCheckpointsResponse) String() string {
 func (*ListCheckpointsResponse) ProtoMessage() {}
 
 func (x *ListCheckpointsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[52]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3935,7 +4093,7 @@ func (x *ListCheckpointsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCheckpointsResponse.ProtoReflect.Descriptor instead.
 func (*ListCheckpointsResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{52}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ListCheckpointsResponse) GetCheckpoints() []*Checkpoint {
@@ -3965,7 +4123,7 @@ type ReadCheckpointRequest struct {
 
 func (x *ReadCheckpointRequest) Reset() {
 	*x = ReadCheckpointRequest{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[53]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3977,7 +4135,7 @@ func (x *ReadCheckpointRequest) String() string {
 func (*ReadCheckpointRequest) ProtoMessage() {}
 
 func (x *ReadCheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[53]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3990,7 +4148,7 @@ func (x *ReadCheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadCheckpointRequest.ProtoReflect.Descriptor instead.
 func (*ReadCheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{53}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ReadCheckpointRequest) GetName() string {
@@ -4022,7 +4180,7 @@ type ReadCheckpointResponse struct {
 
 func (x *ReadCheckpointResponse) Reset() {
 	*x = ReadCheckpointResponse{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[54]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4034,7 +4192,7 @@ func (x *ReadCheckpointResponse) String() string {
 func (*ReadCheckpointResponse) ProtoMessage() {}
 
 func (x *ReadCheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[54]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4047,7 +4205,7 @@ func (x *ReadCheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadCheckpointResponse.ProtoReflect.Descriptor instead.
 func (*ReadCheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{54}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ReadCheckpointResponse) GetCheckpoint() *Checkpoint {
@@ -4088,7 +4246,7 @@ type ListAuditEventsRequest struct {
 
 func (x *ListAuditEventsRequest) Reset() {
 	*x = ListAuditEventsRequest{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[55]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4100,7 +4258,7 @@ func (x *ListAuditEventsRequest) String() string {
 func (*ListAuditEventsRequest) ProtoMessage() {}
 
 func (x *ListAuditEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[55]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4113,7 +4271,7 @@ func (x *ListAuditEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditEventsRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{55}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ListAuditEventsRequest) GetParent() string {
@@ -4157,7 +4315,7 @@ type ListAuditEventsResponse struct {
 
 func (x *ListAuditEventsResponse) Reset() {
 	*x = ListAuditEventsResponse{}
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[56]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4169,7 +4327,7 @@ func (x *ListAuditEventsResponse) String() string {
 func (*ListAuditEventsResponse) ProtoMessage() {}
 
 func (x *ListAuditEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_service_proto_msgTypes[56]
+	mi := &file_taskyard_v1_task_service_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4182,7 +4340,7 @@ func (x *ListAuditEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditEventsResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{56}
+	return file_taskyard_v1_task_service_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ListAuditEventsResponse) GetAuditEvents() []*AuditEvent {
@@ -4290,13 +4448,22 @@ const file_taskyard_v1_task_service_proto_rawDesc = "" +
 	"\x04more\x18\x02 \x01(\bR\x04more\"Q\n" +
 	"\x0fBatchTaskResult\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12*\n" +
-	"\x06status\x18\x02 \x01(\v2\x12.google.rpc.StatusR\x06status\"\x8f\x01\n" +
+	"\x06status\x18\x02 \x01(\v2\x12.google.rpc.StatusR\x06status\"\xb9\x01\n" +
 	"\x16BatchRetryTasksRequest\x12\x16\n" +
 	"\x06parent\x18\x01 \x01(\tR\x06parent\x12\x14\n" +
 	"\x05names\x18\x02 \x03(\tR\x05names\x12\x16\n" +
 	"\x06filter\x18\x03 \x01(\tR\x06filter\x12/\n" +
-	"\x13discard_checkpoints\x18\x04 \x01(\bR\x12discardCheckpoints\"e\n" +
+	"\x13discard_checkpoints\x18\x04 \x01(\bR\x12discardCheckpoints\x12(\n" +
+	"\x10keep_retry_count\x182 \x01(\bR\x0ekeepRetryCount\"e\n" +
 	"\x17BatchRetryTasksResponse\x126\n" +
+	"\aresults\x18\x01 \x03(\v2\x1c.taskyard.v1.BatchTaskResultR\aresults\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\"v\n" +
+	"\x16BatchResetTasksRequest\x12\x16\n" +
+	"\x06parent\x18\x01 \x01(\tR\x06parent\x12\x14\n" +
+	"\x05names\x18\x02 \x03(\tR\x05names\x12\x16\n" +
+	"\x06filter\x18\x03 \x01(\tR\x06filter\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"e\n" +
+	"\x17BatchResetTasksResponse\x126\n" +
 	"\aresults\x18\x01 \x03(\v2\x1c.taskyard.v1.BatchTaskResultR\aresults\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more\"\xa7\x01\n" +
 	"\x10PauseTaskRequest\x12\x12\n" +
@@ -4310,13 +4477,14 @@ const file_taskyard_v1_task_service_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x10resource_version\x18\x02 \x01(\x03R\x0fresourceVersion\";\n" +
 	"\x12ResumeTaskResponse\x12%\n" +
-	"\x04task\x18\x01 \x01(\v2\x11.taskyard.v1.TaskR\x04task\"\xa1\x01\n" +
+	"\x04task\x18\x01 \x01(\v2\x11.taskyard.v1.TaskR\x04task\"\xcb\x01\n" +
 	"\x10RetryTaskRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12/\n" +
 	"\x13discard_checkpoints\x18\x02 \x01(\bR\x12discardCheckpoints\x12)\n" +
 	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x04 \x01(\tR\trequestId\":\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\x12(\n" +
+	"\x10keep_retry_count\x182 \x01(\bR\x0ekeepRetryCount\":\n" +
 	"\x11RetryTaskResponse\x12%\n" +
 	"\x04task\x18\x01 \x01(\v2\x11.taskyard.v1.TaskR\x04task\"\xad\x03\n" +
 	"\x17ReportTaskStatusRequest\x12\x12\n" +
@@ -4428,7 +4596,7 @@ const file_taskyard_v1_task_service_proto_rawDesc = "" +
 	"\x14GetTaskStatsResponse\x12.\n" +
 	"\x06groups\x18\x01 \x03(\v2\x16.taskyard.v1.TaskStatsR\x06groups\x128\n" +
 	"\n" +
-	"as_of_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\basOfTime\"\xd6\x03\n" +
+	"as_of_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\basOfTime\"\x99\x04\n" +
 	"\tTaskStats\x127\n" +
 	"\x05group\x18\x01 \x03(\v2!.taskyard.v1.TaskStats.GroupEntryR\x05group\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x03R\x05total\x12/\n" +
@@ -4438,7 +4606,8 @@ const file_taskyard_v1_task_service_proto_rawDesc = "" +
 	"\x12oldest_pending_age\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x10oldestPendingAge\x12#\n" +
 	"\rsuccess_ratio\x18\a \x01(\x01R\fsuccessRatio\x12\x1f\n" +
 	"\vretry_count\x18\b \x01(\x03R\n" +
-	"retryCount\x1a8\n" +
+	"retryCount\x12A\n" +
+	"\x0eended_duration\x182 \x01(\v2\x1a.taskyard.v1.DurationStatsR\rendedDuration\x1a8\n" +
 	"\n" +
 	"GroupEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
@@ -4516,7 +4685,7 @@ const file_taskyard_v1_task_service_proto_rawDesc = "" +
 	"\x1bSTATS_DIMENSION_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16STATS_DIMENSION_TENANT\x10\x01\x12\x1d\n" +
 	"\x19STATS_DIMENSION_TASK_TYPE\x10\x02\x12\x1a\n" +
-	"\x16STATS_DIMENSION_RUNNER\x10\x032\xcb\x10\n" +
+	"\x16STATS_DIMENSION_RUNNER\x10\x032\xa9\x11\n" +
 	"\vTaskService\x12M\n" +
 	"\n" +
 	"CreateTask\x12\x1e.taskyard.v1.CreateTaskRequest\x1a\x1f.taskyard.v1.CreateTaskResponse\x12_\n" +
@@ -4535,7 +4704,8 @@ const file_taskyard_v1_task_service_proto_rawDesc = "" +
 	"\n" +
 	"ResumeTask\x12\x1e.taskyard.v1.ResumeTaskRequest\x1a\x1f.taskyard.v1.ResumeTaskResponse\x12J\n" +
 	"\tRetryTask\x12\x1d.taskyard.v1.RetryTaskRequest\x1a\x1e.taskyard.v1.RetryTaskResponse\x12\\\n" +
-	"\x0fBatchRetryTasks\x12#.taskyard.v1.BatchRetryTasksRequest\x1a$.taskyard.v1.BatchRetryTasksResponse\x12_\n" +
+	"\x0fBatchRetryTasks\x12#.taskyard.v1.BatchRetryTasksRequest\x1a$.taskyard.v1.BatchRetryTasksResponse\x12\\\n" +
+	"\x0fBatchResetTasks\x12#.taskyard.v1.BatchResetTasksRequest\x1a$.taskyard.v1.BatchResetTasksResponse\x12_\n" +
 	"\x10ReportTaskStatus\x12$.taskyard.v1.ReportTaskStatusRequest\x1a%.taskyard.v1.ReportTaskStatusResponse\x12G\n" +
 	"\bWaitTask\x12\x1c.taskyard.v1.WaitTaskRequest\x1a\x1d.taskyard.v1.WaitTaskResponse\x12M\n" +
 	"\n" +
@@ -4565,7 +4735,7 @@ func file_taskyard_v1_task_service_proto_rawDescGZIP() []byte {
 }
 
 var file_taskyard_v1_task_service_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_taskyard_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
+var file_taskyard_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
 var file_taskyard_v1_task_service_proto_goTypes = []any{
 	(TaskView)(0),                    // 0: taskyard.v1.TaskView
 	(CreateOutcome)(0),               // 1: taskyard.v1.CreateOutcome
@@ -4593,196 +4763,202 @@ var file_taskyard_v1_task_service_proto_goTypes = []any{
 	(*BatchTaskResult)(nil),          // 23: taskyard.v1.BatchTaskResult
 	(*BatchRetryTasksRequest)(nil),   // 24: taskyard.v1.BatchRetryTasksRequest
 	(*BatchRetryTasksResponse)(nil),  // 25: taskyard.v1.BatchRetryTasksResponse
-	(*PauseTaskRequest)(nil),         // 26: taskyard.v1.PauseTaskRequest
-	(*PauseTaskResponse)(nil),        // 27: taskyard.v1.PauseTaskResponse
-	(*ResumeTaskRequest)(nil),        // 28: taskyard.v1.ResumeTaskRequest
-	(*ResumeTaskResponse)(nil),       // 29: taskyard.v1.ResumeTaskResponse
-	(*RetryTaskRequest)(nil),         // 30: taskyard.v1.RetryTaskRequest
-	(*RetryTaskResponse)(nil),        // 31: taskyard.v1.RetryTaskResponse
-	(*ReportTaskStatusRequest)(nil),  // 32: taskyard.v1.ReportTaskStatusRequest
-	(*ReportTaskStatusResponse)(nil), // 33: taskyard.v1.ReportTaskStatusResponse
-	(*WaitTaskRequest)(nil),          // 34: taskyard.v1.WaitTaskRequest
-	(*WaitTaskResponse)(nil),         // 35: taskyard.v1.WaitTaskResponse
-	(*CheckFenceRequest)(nil),        // 36: taskyard.v1.CheckFenceRequest
-	(*CheckFenceResponse)(nil),       // 37: taskyard.v1.CheckFenceResponse
-	(*WatchTasksRequest)(nil),        // 38: taskyard.v1.WatchTasksRequest
-	(*WatchTasksResponse)(nil),       // 39: taskyard.v1.WatchTasksResponse
-	(*TaskEvent)(nil),                // 40: taskyard.v1.TaskEvent
-	(*ListTaskRunsRequest)(nil),      // 41: taskyard.v1.ListTaskRunsRequest
-	(*ListTaskRunsResponse)(nil),     // 42: taskyard.v1.ListTaskRunsResponse
-	(*ListTaskLogsRequest)(nil),      // 43: taskyard.v1.ListTaskLogsRequest
-	(*ListTaskLogsResponse)(nil),     // 44: taskyard.v1.ListTaskLogsResponse
-	(*TailTaskLogsRequest)(nil),      // 45: taskyard.v1.TailTaskLogsRequest
-	(*TailTaskLogsResponse)(nil),     // 46: taskyard.v1.TailTaskLogsResponse
-	(*GetTaskStatsRequest)(nil),      // 47: taskyard.v1.GetTaskStatsRequest
-	(*GetTaskStatsResponse)(nil),     // 48: taskyard.v1.GetTaskStatsResponse
-	(*TaskStats)(nil),                // 49: taskyard.v1.TaskStats
-	(*GetTaskSeriesRequest)(nil),     // 50: taskyard.v1.GetTaskSeriesRequest
-	(*GetTaskSeriesResponse)(nil),    // 51: taskyard.v1.GetTaskSeriesResponse
-	(*TaskSeriesPoint)(nil),          // 52: taskyard.v1.TaskSeriesPoint
-	(*PhaseCount)(nil),               // 53: taskyard.v1.PhaseCount
-	(*DurationStats)(nil),            // 54: taskyard.v1.DurationStats
-	(*ListCheckpointsRequest)(nil),   // 55: taskyard.v1.ListCheckpointsRequest
-	(*ListCheckpointsResponse)(nil),  // 56: taskyard.v1.ListCheckpointsResponse
-	(*ReadCheckpointRequest)(nil),    // 57: taskyard.v1.ReadCheckpointRequest
-	(*ReadCheckpointResponse)(nil),   // 58: taskyard.v1.ReadCheckpointResponse
-	(*ListAuditEventsRequest)(nil),   // 59: taskyard.v1.ListAuditEventsRequest
-	(*ListAuditEventsResponse)(nil),  // 60: taskyard.v1.ListAuditEventsResponse
-	nil,                              // 61: taskyard.v1.TaskStats.GroupEntry
-	(*Task)(nil),                     // 62: taskyard.v1.Task
-	(BatchMode)(0),                   // 63: taskyard.v1.BatchMode
-	(*status.Status)(nil),            // 64: google.rpc.Status
-	(*fieldmaskpb.FieldMask)(nil),    // 65: google.protobuf.FieldMask
-	(*durationpb.Duration)(nil),      // 66: google.protobuf.Duration
-	(TaskPhase)(0),                   // 67: taskyard.v1.TaskPhase
-	(*structpb.Struct)(nil),          // 68: google.protobuf.Struct
-	(*Progress)(nil),                 // 69: taskyard.v1.Progress
-	(*TaskResult)(nil),               // 70: taskyard.v1.TaskResult
-	(*TaskError)(nil),                // 71: taskyard.v1.TaskError
-	(*timestamppb.Timestamp)(nil),    // 72: google.protobuf.Timestamp
-	(*TaskStatus)(nil),               // 73: taskyard.v1.TaskStatus
-	(*Actor)(nil),                    // 74: taskyard.v1.Actor
-	(*TaskRun)(nil),                  // 75: taskyard.v1.TaskRun
-	(LogLevel)(0),                    // 76: taskyard.v1.LogLevel
-	(*TimeRange)(nil),                // 77: taskyard.v1.TimeRange
-	(*LogEntry)(nil),                 // 78: taskyard.v1.LogEntry
-	(*Checkpoint)(nil),               // 79: taskyard.v1.Checkpoint
-	(*AuditEvent)(nil),               // 80: taskyard.v1.AuditEvent
+	(*BatchResetTasksRequest)(nil),   // 26: taskyard.v1.BatchResetTasksRequest
+	(*BatchResetTasksResponse)(nil),  // 27: taskyard.v1.BatchResetTasksResponse
+	(*PauseTaskRequest)(nil),         // 28: taskyard.v1.PauseTaskRequest
+	(*PauseTaskResponse)(nil),        // 29: taskyard.v1.PauseTaskResponse
+	(*ResumeTaskRequest)(nil),        // 30: taskyard.v1.ResumeTaskRequest
+	(*ResumeTaskResponse)(nil),       // 31: taskyard.v1.ResumeTaskResponse
+	(*RetryTaskRequest)(nil),         // 32: taskyard.v1.RetryTaskRequest
+	(*RetryTaskResponse)(nil),        // 33: taskyard.v1.RetryTaskResponse
+	(*ReportTaskStatusRequest)(nil),  // 34: taskyard.v1.ReportTaskStatusRequest
+	(*ReportTaskStatusResponse)(nil), // 35: taskyard.v1.ReportTaskStatusResponse
+	(*WaitTaskRequest)(nil),          // 36: taskyard.v1.WaitTaskRequest
+	(*WaitTaskResponse)(nil),         // 37: taskyard.v1.WaitTaskResponse
+	(*CheckFenceRequest)(nil),        // 38: taskyard.v1.CheckFenceRequest
+	(*CheckFenceResponse)(nil),       // 39: taskyard.v1.CheckFenceResponse
+	(*WatchTasksRequest)(nil),        // 40: taskyard.v1.WatchTasksRequest
+	(*WatchTasksResponse)(nil),       // 41: taskyard.v1.WatchTasksResponse
+	(*TaskEvent)(nil),                // 42: taskyard.v1.TaskEvent
+	(*ListTaskRunsRequest)(nil),      // 43: taskyard.v1.ListTaskRunsRequest
+	(*ListTaskRunsResponse)(nil),     // 44: taskyard.v1.ListTaskRunsResponse
+	(*ListTaskLogsRequest)(nil),      // 45: taskyard.v1.ListTaskLogsRequest
+	(*ListTaskLogsResponse)(nil),     // 46: taskyard.v1.ListTaskLogsResponse
+	(*TailTaskLogsRequest)(nil),      // 47: taskyard.v1.TailTaskLogsRequest
+	(*TailTaskLogsResponse)(nil),     // 48: taskyard.v1.TailTaskLogsResponse
+	(*GetTaskStatsRequest)(nil),      // 49: taskyard.v1.GetTaskStatsRequest
+	(*GetTaskStatsResponse)(nil),     // 50: taskyard.v1.GetTaskStatsResponse
+	(*TaskStats)(nil),                // 51: taskyard.v1.TaskStats
+	(*GetTaskSeriesRequest)(nil),     // 52: taskyard.v1.GetTaskSeriesRequest
+	(*GetTaskSeriesResponse)(nil),    // 53: taskyard.v1.GetTaskSeriesResponse
+	(*TaskSeriesPoint)(nil),          // 54: taskyard.v1.TaskSeriesPoint
+	(*PhaseCount)(nil),               // 55: taskyard.v1.PhaseCount
+	(*DurationStats)(nil),            // 56: taskyard.v1.DurationStats
+	(*ListCheckpointsRequest)(nil),   // 57: taskyard.v1.ListCheckpointsRequest
+	(*ListCheckpointsResponse)(nil),  // 58: taskyard.v1.ListCheckpointsResponse
+	(*ReadCheckpointRequest)(nil),    // 59: taskyard.v1.ReadCheckpointRequest
+	(*ReadCheckpointResponse)(nil),   // 60: taskyard.v1.ReadCheckpointResponse
+	(*ListAuditEventsRequest)(nil),   // 61: taskyard.v1.ListAuditEventsRequest
+	(*ListAuditEventsResponse)(nil),  // 62: taskyard.v1.ListAuditEventsResponse
+	nil,                              // 63: taskyard.v1.TaskStats.GroupEntry
+	(*Task)(nil),                     // 64: taskyard.v1.Task
+	(BatchMode)(0),                   // 65: taskyard.v1.BatchMode
+	(*status.Status)(nil),            // 66: google.rpc.Status
+	(*fieldmaskpb.FieldMask)(nil),    // 67: google.protobuf.FieldMask
+	(*durationpb.Duration)(nil),      // 68: google.protobuf.Duration
+	(TaskPhase)(0),                   // 69: taskyard.v1.TaskPhase
+	(*structpb.Struct)(nil),          // 70: google.protobuf.Struct
+	(*Progress)(nil),                 // 71: taskyard.v1.Progress
+	(*TaskResult)(nil),               // 72: taskyard.v1.TaskResult
+	(*TaskError)(nil),                // 73: taskyard.v1.TaskError
+	(*timestamppb.Timestamp)(nil),    // 74: google.protobuf.Timestamp
+	(*TaskStatus)(nil),               // 75: taskyard.v1.TaskStatus
+	(*Actor)(nil),                    // 76: taskyard.v1.Actor
+	(*TaskRun)(nil),                  // 77: taskyard.v1.TaskRun
+	(LogLevel)(0),                    // 78: taskyard.v1.LogLevel
+	(*TimeRange)(nil),                // 79: taskyard.v1.TimeRange
+	(*LogEntry)(nil),                 // 80: taskyard.v1.LogEntry
+	(*Checkpoint)(nil),               // 81: taskyard.v1.Checkpoint
+	(*AuditEvent)(nil),               // 82: taskyard.v1.AuditEvent
 }
 var file_taskyard_v1_task_service_proto_depIdxs = []int32{
-	62,  // 0: taskyard.v1.CreateTaskRequest.task:type_name -> taskyard.v1.Task
+	64,  // 0: taskyard.v1.CreateTaskRequest.task:type_name -> taskyard.v1.Task
 	0,   // 1: taskyard.v1.CreateTaskRequest.view:type_name -> taskyard.v1.TaskView
-	62,  // 2: taskyard.v1.CreateTaskResponse.task:type_name -> taskyard.v1.Task
+	64,  // 2: taskyard.v1.CreateTaskResponse.task:type_name -> taskyard.v1.Task
 	1,   // 3: taskyard.v1.CreateTaskResponse.outcome:type_name -> taskyard.v1.CreateOutcome
 	4,   // 4: taskyard.v1.BatchCreateTasksRequest.requests:type_name -> taskyard.v1.CreateTaskRequest
-	63,  // 5: taskyard.v1.BatchCreateTasksRequest.mode:type_name -> taskyard.v1.BatchMode
+	65,  // 5: taskyard.v1.BatchCreateTasksRequest.mode:type_name -> taskyard.v1.BatchMode
 	0,   // 6: taskyard.v1.BatchCreateTasksRequest.view:type_name -> taskyard.v1.TaskView
 	8,   // 7: taskyard.v1.BatchCreateTasksResponse.results:type_name -> taskyard.v1.BatchCreateTasksResult
 	5,   // 8: taskyard.v1.BatchCreateTasksResult.created:type_name -> taskyard.v1.CreateTaskResponse
-	64,  // 9: taskyard.v1.BatchCreateTasksResult.error:type_name -> google.rpc.Status
+	66,  // 9: taskyard.v1.BatchCreateTasksResult.error:type_name -> google.rpc.Status
 	0,   // 10: taskyard.v1.GetTaskRequest.view:type_name -> taskyard.v1.TaskView
-	62,  // 11: taskyard.v1.GetTaskResponse.task:type_name -> taskyard.v1.Task
+	64,  // 11: taskyard.v1.GetTaskResponse.task:type_name -> taskyard.v1.Task
 	0,   // 12: taskyard.v1.BatchGetTasksRequest.view:type_name -> taskyard.v1.TaskView
-	62,  // 13: taskyard.v1.BatchGetTasksResponse.tasks:type_name -> taskyard.v1.Task
+	64,  // 13: taskyard.v1.BatchGetTasksResponse.tasks:type_name -> taskyard.v1.Task
 	0,   // 14: taskyard.v1.ListTasksRequest.view:type_name -> taskyard.v1.TaskView
-	62,  // 15: taskyard.v1.ListTasksResponse.tasks:type_name -> taskyard.v1.Task
-	62,  // 16: taskyard.v1.UpdateTaskRequest.task:type_name -> taskyard.v1.Task
-	65,  // 17: taskyard.v1.UpdateTaskRequest.update_mask:type_name -> google.protobuf.FieldMask
-	62,  // 18: taskyard.v1.UpdateTaskResponse.task:type_name -> taskyard.v1.Task
-	66,  // 19: taskyard.v1.CancelTaskRequest.grace_period:type_name -> google.protobuf.Duration
-	62,  // 20: taskyard.v1.CancelTaskResponse.task:type_name -> taskyard.v1.Task
-	66,  // 21: taskyard.v1.BatchCancelTasksRequest.grace_period:type_name -> google.protobuf.Duration
+	64,  // 15: taskyard.v1.ListTasksResponse.tasks:type_name -> taskyard.v1.Task
+	64,  // 16: taskyard.v1.UpdateTaskRequest.task:type_name -> taskyard.v1.Task
+	67,  // 17: taskyard.v1.UpdateTaskRequest.update_mask:type_name -> google.protobuf.FieldMask
+	64,  // 18: taskyard.v1.UpdateTaskResponse.task:type_name -> taskyard.v1.Task
+	68,  // 19: taskyard.v1.CancelTaskRequest.grace_period:type_name -> google.protobuf.Duration
+	64,  // 20: taskyard.v1.CancelTaskResponse.task:type_name -> taskyard.v1.Task
+	68,  // 21: taskyard.v1.BatchCancelTasksRequest.grace_period:type_name -> google.protobuf.Duration
 	23,  // 22: taskyard.v1.BatchCancelTasksResponse.results:type_name -> taskyard.v1.BatchTaskResult
-	64,  // 23: taskyard.v1.BatchTaskResult.status:type_name -> google.rpc.Status
+	66,  // 23: taskyard.v1.BatchTaskResult.status:type_name -> google.rpc.Status
 	23,  // 24: taskyard.v1.BatchRetryTasksResponse.results:type_name -> taskyard.v1.BatchTaskResult
-	66,  // 25: taskyard.v1.PauseTaskRequest.grace_period:type_name -> google.protobuf.Duration
-	62,  // 26: taskyard.v1.PauseTaskResponse.task:type_name -> taskyard.v1.Task
-	62,  // 27: taskyard.v1.ResumeTaskResponse.task:type_name -> taskyard.v1.Task
-	62,  // 28: taskyard.v1.RetryTaskResponse.task:type_name -> taskyard.v1.Task
-	67,  // 29: taskyard.v1.ReportTaskStatusRequest.phase:type_name -> taskyard.v1.TaskPhase
-	68,  // 30: taskyard.v1.ReportTaskStatusRequest.details:type_name -> google.protobuf.Struct
-	69,  // 31: taskyard.v1.ReportTaskStatusRequest.progress:type_name -> taskyard.v1.Progress
-	70,  // 32: taskyard.v1.ReportTaskStatusRequest.result:type_name -> taskyard.v1.TaskResult
-	71,  // 33: taskyard.v1.ReportTaskStatusRequest.error:type_name -> taskyard.v1.TaskError
-	62,  // 34: taskyard.v1.ReportTaskStatusResponse.task:type_name -> taskyard.v1.Task
-	66,  // 35: taskyard.v1.WaitTaskRequest.timeout:type_name -> google.protobuf.Duration
-	0,   // 36: taskyard.v1.WaitTaskRequest.view:type_name -> taskyard.v1.TaskView
-	62,  // 37: taskyard.v1.WaitTaskResponse.task:type_name -> taskyard.v1.Task
-	66,  // 38: taskyard.v1.CheckFenceResponse.lease_ttl:type_name -> google.protobuf.Duration
-	0,   // 39: taskyard.v1.WatchTasksRequest.view:type_name -> taskyard.v1.TaskView
-	66,  // 40: taskyard.v1.WatchTasksRequest.bookmark_interval:type_name -> google.protobuf.Duration
-	40,  // 41: taskyard.v1.WatchTasksResponse.events:type_name -> taskyard.v1.TaskEvent
-	72,  // 42: taskyard.v1.WatchTasksResponse.server_time:type_name -> google.protobuf.Timestamp
-	2,   // 43: taskyard.v1.TaskEvent.type:type_name -> taskyard.v1.TaskEventType
-	62,  // 44: taskyard.v1.TaskEvent.task:type_name -> taskyard.v1.Task
-	73,  // 45: taskyard.v1.TaskEvent.status:type_name -> taskyard.v1.TaskStatus
-	67,  // 46: taskyard.v1.TaskEvent.previous_phase:type_name -> taskyard.v1.TaskPhase
-	72,  // 47: taskyard.v1.TaskEvent.time:type_name -> google.protobuf.Timestamp
-	74,  // 48: taskyard.v1.TaskEvent.actor:type_name -> taskyard.v1.Actor
-	75,  // 49: taskyard.v1.ListTaskRunsResponse.runs:type_name -> taskyard.v1.TaskRun
-	76,  // 50: taskyard.v1.ListTaskLogsRequest.min_level:type_name -> taskyard.v1.LogLevel
-	77,  // 51: taskyard.v1.ListTaskLogsRequest.time_range:type_name -> taskyard.v1.TimeRange
-	78,  // 52: taskyard.v1.ListTaskLogsResponse.entries:type_name -> taskyard.v1.LogEntry
-	76,  // 53: taskyard.v1.TailTaskLogsRequest.min_level:type_name -> taskyard.v1.LogLevel
-	78,  // 54: taskyard.v1.TailTaskLogsResponse.entries:type_name -> taskyard.v1.LogEntry
-	77,  // 55: taskyard.v1.GetTaskStatsRequest.time_range:type_name -> taskyard.v1.TimeRange
-	3,   // 56: taskyard.v1.GetTaskStatsRequest.group_by:type_name -> taskyard.v1.StatsDimension
-	49,  // 57: taskyard.v1.GetTaskStatsResponse.groups:type_name -> taskyard.v1.TaskStats
-	72,  // 58: taskyard.v1.GetTaskStatsResponse.as_of_time:type_name -> google.protobuf.Timestamp
-	61,  // 59: taskyard.v1.TaskStats.group:type_name -> taskyard.v1.TaskStats.GroupEntry
-	53,  // 60: taskyard.v1.TaskStats.phases:type_name -> taskyard.v1.PhaseCount
-	54,  // 61: taskyard.v1.TaskStats.run_duration:type_name -> taskyard.v1.DurationStats
-	54,  // 62: taskyard.v1.TaskStats.queue_duration:type_name -> taskyard.v1.DurationStats
-	66,  // 63: taskyard.v1.TaskStats.oldest_pending_age:type_name -> google.protobuf.Duration
-	66,  // 64: taskyard.v1.GetTaskSeriesRequest.window:type_name -> google.protobuf.Duration
-	52,  // 65: taskyard.v1.GetTaskSeriesResponse.points:type_name -> taskyard.v1.TaskSeriesPoint
-	72,  // 66: taskyard.v1.GetTaskSeriesResponse.as_of_time:type_name -> google.protobuf.Timestamp
-	72,  // 67: taskyard.v1.TaskSeriesPoint.time:type_name -> google.protobuf.Timestamp
-	66,  // 68: taskyard.v1.TaskSeriesPoint.mean_wait:type_name -> google.protobuf.Duration
-	67,  // 69: taskyard.v1.PhaseCount.phase:type_name -> taskyard.v1.TaskPhase
-	66,  // 70: taskyard.v1.DurationStats.average:type_name -> google.protobuf.Duration
-	66,  // 71: taskyard.v1.DurationStats.p50:type_name -> google.protobuf.Duration
-	66,  // 72: taskyard.v1.DurationStats.p95:type_name -> google.protobuf.Duration
-	66,  // 73: taskyard.v1.DurationStats.p99:type_name -> google.protobuf.Duration
-	66,  // 74: taskyard.v1.DurationStats.max:type_name -> google.protobuf.Duration
-	79,  // 75: taskyard.v1.ListCheckpointsResponse.checkpoints:type_name -> taskyard.v1.Checkpoint
-	79,  // 76: taskyard.v1.ReadCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
-	80,  // 77: taskyard.v1.ListAuditEventsResponse.audit_events:type_name -> taskyard.v1.AuditEvent
-	4,   // 78: taskyard.v1.TaskService.CreateTask:input_type -> taskyard.v1.CreateTaskRequest
-	6,   // 79: taskyard.v1.TaskService.BatchCreateTasks:input_type -> taskyard.v1.BatchCreateTasksRequest
-	9,   // 80: taskyard.v1.TaskService.GetTask:input_type -> taskyard.v1.GetTaskRequest
-	11,  // 81: taskyard.v1.TaskService.BatchGetTasks:input_type -> taskyard.v1.BatchGetTasksRequest
-	13,  // 82: taskyard.v1.TaskService.ListTasks:input_type -> taskyard.v1.ListTasksRequest
-	15,  // 83: taskyard.v1.TaskService.UpdateTask:input_type -> taskyard.v1.UpdateTaskRequest
-	17,  // 84: taskyard.v1.TaskService.DeleteTask:input_type -> taskyard.v1.DeleteTaskRequest
-	19,  // 85: taskyard.v1.TaskService.CancelTask:input_type -> taskyard.v1.CancelTaskRequest
-	21,  // 86: taskyard.v1.TaskService.BatchCancelTasks:input_type -> taskyard.v1.BatchCancelTasksRequest
-	26,  // 87: taskyard.v1.TaskService.PauseTask:input_type -> taskyard.v1.PauseTaskRequest
-	28,  // 88: taskyard.v1.TaskService.ResumeTask:input_type -> taskyard.v1.ResumeTaskRequest
-	30,  // 89: taskyard.v1.TaskService.RetryTask:input_type -> taskyard.v1.RetryTaskRequest
-	24,  // 90: taskyard.v1.TaskService.BatchRetryTasks:input_type -> taskyard.v1.BatchRetryTasksRequest
-	32,  // 91: taskyard.v1.TaskService.ReportTaskStatus:input_type -> taskyard.v1.ReportTaskStatusRequest
-	34,  // 92: taskyard.v1.TaskService.WaitTask:input_type -> taskyard.v1.WaitTaskRequest
-	36,  // 93: taskyard.v1.TaskService.CheckFence:input_type -> taskyard.v1.CheckFenceRequest
-	38,  // 94: taskyard.v1.TaskService.WatchTasks:input_type -> taskyard.v1.WatchTasksRequest
-	41,  // 95: taskyard.v1.TaskService.ListTaskRuns:input_type -> taskyard.v1.ListTaskRunsRequest
-	43,  // 96: taskyard.v1.TaskService.ListTaskLogs:input_type -> taskyard.v1.ListTaskLogsRequest
-	45,  // 97: taskyard.v1.TaskService.TailTaskLogs:input_type -> taskyard.v1.TailTaskLogsRequest
-	47,  // 98: taskyard.v1.TaskService.GetTaskStats:input_type -> taskyard.v1.GetTaskStatsRequest
-	50,  // 99: taskyard.v1.TaskService.GetTaskSeries:input_type -> taskyard.v1.GetTaskSeriesRequest
-	55,  // 100: taskyard.v1.TaskService.ListCheckpoints:input_type -> taskyard.v1.ListCheckpointsRequest
-	57,  // 101: taskyard.v1.TaskService.ReadCheckpoint:input_type -> taskyard.v1.ReadCheckpointRequest
-	59,  // 102: taskyard.v1.TaskService.ListAuditEvents:input_type -> taskyard.v1.ListAuditEventsRequest
-	5,   // 103: taskyard.v1.TaskService.CreateTask:output_type -> taskyard.v1.CreateTaskResponse
-	7,   // 104: taskyard.v1.TaskService.BatchCreateTasks:output_type -> taskyard.v1.BatchCreateTasksResponse
-	10,  // 105: taskyard.v1.TaskService.GetTask:output_type -> taskyard.v1.GetTaskResponse
-	12,  // 106: taskyard.v1.TaskService.BatchGetTasks:output_type -> taskyard.v1.BatchGetTasksResponse
-	14,  // 107: taskyard.v1.TaskService.ListTasks:output_type -> taskyard.v1.ListTasksResponse
-	16,  // 108: taskyard.v1.TaskService.UpdateTask:output_type -> taskyard.v1.UpdateTaskResponse
-	18,  // 109: taskyard.v1.TaskService.DeleteTask:output_type -> taskyard.v1.DeleteTaskResponse
-	20,  // 110: taskyard.v1.TaskService.CancelTask:output_type -> taskyard.v1.CancelTaskResponse
-	22,  // 111: taskyard.v1.TaskService.BatchCancelTasks:output_type -> taskyard.v1.BatchCancelTasksResponse
-	27,  // 112: taskyard.v1.TaskService.PauseTask:output_type -> taskyard.v1.PauseTaskResponse
-	29,  // 113: taskyard.v1.TaskService.ResumeTask:output_type -> taskyard.v1.ResumeTaskResponse
-	31,  // 114: taskyard.v1.TaskService.RetryTask:output_type -> taskyard.v1.RetryTaskResponse
-	25,  // 115: taskyard.v1.TaskService.BatchRetryTasks:output_type -> taskyard.v1.BatchRetryTasksResponse
-	33,  // 116: taskyard.v1.TaskService.ReportTaskStatus:output_type -> taskyard.v1.ReportTaskStatusResponse
-	35,  // 117: taskyard.v1.TaskService.WaitTask:output_type -> taskyard.v1.WaitTaskResponse
-	37,  // 118: taskyard.v1.TaskService.CheckFence:output_type -> taskyard.v1.CheckFenceResponse
-	39,  // 119: taskyard.v1.TaskService.WatchTasks:output_type -> taskyard.v1.WatchTasksResponse
-	42,  // 120: taskyard.v1.TaskService.ListTaskRuns:output_type -> taskyard.v1.ListTaskRunsResponse
-	44,  // 121: taskyard.v1.TaskService.ListTaskLogs:output_type -> taskyard.v1.ListTaskLogsResponse
-	46,  // 122: taskyard.v1.TaskService.TailTaskLogs:output_type -> taskyard.v1.TailTaskLogsResponse
-	48,  // 123: taskyard.v1.TaskService.GetTaskStats:output_type -> taskyard.v1.GetTaskStatsResponse
-	51,  // 124: taskyard.v1.TaskService.GetTaskSeries:output_type -> taskyard.v1.GetTaskSeriesResponse
-	56,  // 125: taskyard.v1.TaskService.ListCheckpoints:output_type -> taskyard.v1.ListCheckpointsResponse
-	58,  // 126: taskyard.v1.TaskService.ReadCheckpoint:output_type -> taskyard.v1.ReadCheckpointResponse
-	60,  // 127: taskyard.v1.TaskService.ListAuditEvents:output_type -> taskyard.v1.ListAuditEventsResponse
-	103, // [103:128] is the sub-list for method output_type
-	78,  // [78:103] is the sub-list for method input_type
-	78,  // [78:78] is the sub-list for extension type_name
-	78,  // [78:78] is the sub-list for extension extendee
-	0,   // [0:78] is the sub-list for field type_name
+	23,  // 25: taskyard.v1.BatchResetTasksResponse.results:type_name -> taskyard.v1.BatchTaskResult
+	68,  // 26: taskyard.v1.PauseTaskRequest.grace_period:type_name -> google.protobuf.Duration
+	64,  // 27: taskyard.v1.PauseTaskResponse.task:type_name -> taskyard.v1.Task
+	64,  // 28: taskyard.v1.ResumeTaskResponse.task:type_name -> taskyard.v1.Task
+	64,  // 29: taskyard.v1.RetryTaskResponse.task:type_name -> taskyard.v1.Task
+	69,  // 30: taskyard.v1.ReportTaskStatusRequest.phase:type_name -> taskyard.v1.TaskPhase
+	70,  // 31: taskyard.v1.ReportTaskStatusRequest.details:type_name -> google.protobuf.Struct
+	71,  // 32: taskyard.v1.ReportTaskStatusRequest.progress:type_name -> taskyard.v1.Progress
+	72,  // 33: taskyard.v1.ReportTaskStatusRequest.result:type_name -> taskyard.v1.TaskResult
+	73,  // 34: taskyard.v1.ReportTaskStatusRequest.error:type_name -> taskyard.v1.TaskError
+	64,  // 35: taskyard.v1.ReportTaskStatusResponse.task:type_name -> taskyard.v1.Task
+	68,  // 36: taskyard.v1.WaitTaskRequest.timeout:type_name -> google.protobuf.Duration
+	0,   // 37: taskyard.v1.WaitTaskRequest.view:type_name -> taskyard.v1.TaskView
+	64,  // 38: taskyard.v1.WaitTaskResponse.task:type_name -> taskyard.v1.Task
+	68,  // 39: taskyard.v1.CheckFenceResponse.lease_ttl:type_name -> google.protobuf.Duration
+	0,   // 40: taskyard.v1.WatchTasksRequest.view:type_name -> taskyard.v1.TaskView
+	68,  // 41: taskyard.v1.WatchTasksRequest.bookmark_interval:type_name -> google.protobuf.Duration
+	42,  // 42: taskyard.v1.WatchTasksResponse.events:type_name -> taskyard.v1.TaskEvent
+	74,  // 43: taskyard.v1.WatchTasksResponse.server_time:type_name -> google.protobuf.Timestamp
+	2,   // 44: taskyard.v1.TaskEvent.type:type_name -> taskyard.v1.TaskEventType
+	64,  // 45: taskyard.v1.TaskEvent.task:type_name -> taskyard.v1.Task
+	75,  // 46: taskyard.v1.TaskEvent.status:type_name -> taskyard.v1.TaskStatus
+	69,  // 47: taskyard.v1.TaskEvent.previous_phase:type_name -> taskyard.v1.TaskPhase
+	74,  // 48: taskyard.v1.TaskEvent.time:type_name -> google.protobuf.Timestamp
+	76,  // 49: taskyard.v1.TaskEvent.actor:type_name -> taskyard.v1.Actor
+	77,  // 50: taskyard.v1.ListTaskRunsResponse.runs:type_name -> taskyard.v1.TaskRun
+	78,  // 51: taskyard.v1.ListTaskLogsRequest.min_level:type_name -> taskyard.v1.LogLevel
+	79,  // 52: taskyard.v1.ListTaskLogsRequest.time_range:type_name -> taskyard.v1.TimeRange
+	80,  // 53: taskyard.v1.ListTaskLogsResponse.entries:type_name -> taskyard.v1.LogEntry
+	78,  // 54: taskyard.v1.TailTaskLogsRequest.min_level:type_name -> taskyard.v1.LogLevel
+	80,  // 55: taskyard.v1.TailTaskLogsResponse.entries:type_name -> taskyard.v1.LogEntry
+	79,  // 56: taskyard.v1.GetTaskStatsRequest.time_range:type_name -> taskyard.v1.TimeRange
+	3,   // 57: taskyard.v1.GetTaskStatsRequest.group_by:type_name -> taskyard.v1.StatsDimension
+	51,  // 58: taskyard.v1.GetTaskStatsResponse.groups:type_name -> taskyard.v1.TaskStats
+	74,  // 59: taskyard.v1.GetTaskStatsResponse.as_of_time:type_name -> google.protobuf.Timestamp
+	63,  // 60: taskyard.v1.TaskStats.group:type_name -> taskyard.v1.TaskStats.GroupEntry
+	55,  // 61: taskyard.v1.TaskStats.phases:type_name -> taskyard.v1.PhaseCount
+	56,  // 62: taskyard.v1.TaskStats.run_duration:type_name -> taskyard.v1.DurationStats
+	56,  // 63: taskyard.v1.TaskStats.queue_duration:type_name -> taskyard.v1.DurationStats
+	68,  // 64: taskyard.v1.TaskStats.oldest_pending_age:type_name -> google.protobuf.Duration
+	56,  // 65: taskyard.v1.TaskStats.ended_duration:type_name -> taskyard.v1.DurationStats
+	68,  // 66: taskyard.v1.GetTaskSeriesRequest.window:type_name -> google.protobuf.Duration
+	54,  // 67: taskyard.v1.GetTaskSeriesResponse.points:type_name -> taskyard.v1.TaskSeriesPoint
+	74,  // 68: taskyard.v1.GetTaskSeriesResponse.as_of_time:type_name -> google.protobuf.Timestamp
+	74,  // 69: taskyard.v1.TaskSeriesPoint.time:type_name -> google.protobuf.Timestamp
+	68,  // 70: taskyard.v1.TaskSeriesPoint.mean_wait:type_name -> google.protobuf.Duration
+	69,  // 71: taskyard.v1.PhaseCount.phase:type_name -> taskyard.v1.TaskPhase
+	68,  // 72: taskyard.v1.DurationStats.average:type_name -> google.protobuf.Duration
+	68,  // 73: taskyard.v1.DurationStats.p50:type_name -> google.protobuf.Duration
+	68,  // 74: taskyard.v1.DurationStats.p95:type_name -> google.protobuf.Duration
+	68,  // 75: taskyard.v1.DurationStats.p99:type_name -> google.protobuf.Duration
+	68,  // 76: taskyard.v1.DurationStats.max:type_name -> google.protobuf.Duration
+	81,  // 77: taskyard.v1.ListCheckpointsResponse.checkpoints:type_name -> taskyard.v1.Checkpoint
+	81,  // 78: taskyard.v1.ReadCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
+	82,  // 79: taskyard.v1.ListAuditEventsResponse.audit_events:type_name -> taskyard.v1.AuditEvent
+	4,   // 80: taskyard.v1.TaskService.CreateTask:input_type -> taskyard.v1.CreateTaskRequest
+	6,   // 81: taskyard.v1.TaskService.BatchCreateTasks:input_type -> taskyard.v1.BatchCreateTasksRequest
+	9,   // 82: taskyard.v1.TaskService.GetTask:input_type -> taskyard.v1.GetTaskRequest
+	11,  // 83: taskyard.v1.TaskService.BatchGetTasks:input_type -> taskyard.v1.BatchGetTasksRequest
+	13,  // 84: taskyard.v1.TaskService.ListTasks:input_type -> taskyard.v1.ListTasksRequest
+	15,  // 85: taskyard.v1.TaskService.UpdateTask:input_type -> taskyard.v1.UpdateTaskRequest
+	17,  // 86: taskyard.v1.TaskService.DeleteTask:input_type -> taskyard.v1.DeleteTaskRequest
+	19,  // 87: taskyard.v1.TaskService.CancelTask:input_type -> taskyard.v1.CancelTaskRequest
+	21,  // 88: taskyard.v1.TaskService.BatchCancelTasks:input_type -> taskyard.v1.BatchCancelTasksRequest
+	28,  // 89: taskyard.v1.TaskService.PauseTask:input_type -> taskyard.v1.PauseTaskRequest
+	30,  // 90: taskyard.v1.TaskService.ResumeTask:input_type -> taskyard.v1.ResumeTaskRequest
+	32,  // 91: taskyard.v1.TaskService.RetryTask:input_type -> taskyard.v1.RetryTaskRequest
+	24,  // 92: taskyard.v1.TaskService.BatchRetryTasks:input_type -> taskyard.v1.BatchRetryTasksRequest
+	26,  // 93: taskyard.v1.TaskService.BatchResetTasks:input_type -> taskyard.v1.BatchResetTasksRequest
+	34,  // 94: taskyard.v1.TaskService.ReportTaskStatus:input_type -> taskyard.v1.ReportTaskStatusRequest
+	36,  // 95: taskyard.v1.TaskService.WaitTask:input_type -> taskyard.v1.WaitTaskRequest
+	38,  // 96: taskyard.v1.TaskService.CheckFence:input_type -> taskyard.v1.CheckFenceRequest
+	40,  // 97: taskyard.v1.TaskService.WatchTasks:input_type -> taskyard.v1.WatchTasksRequest
+	43,  // 98: taskyard.v1.TaskService.ListTaskRuns:input_type -> taskyard.v1.ListTaskRunsRequest
+	45,  // 99: taskyard.v1.TaskService.ListTaskLogs:input_type -> taskyard.v1.ListTaskLogsRequest
+	47,  // 100: taskyard.v1.TaskService.TailTaskLogs:input_type -> taskyard.v1.TailTaskLogsRequest
+	49,  // 101: taskyard.v1.TaskService.GetTaskStats:input_type -> taskyard.v1.GetTaskStatsRequest
+	52,  // 102: taskyard.v1.TaskService.GetTaskSeries:input_type -> taskyard.v1.GetTaskSeriesRequest
+	57,  // 103: taskyard.v1.TaskService.ListCheckpoints:input_type -> taskyard.v1.ListCheckpointsRequest
+	59,  // 104: taskyard.v1.TaskService.ReadCheckpoint:input_type -> taskyard.v1.ReadCheckpointRequest
+	61,  // 105: taskyard.v1.TaskService.ListAuditEvents:input_type -> taskyard.v1.ListAuditEventsRequest
+	5,   // 106: taskyard.v1.TaskService.CreateTask:output_type -> taskyard.v1.CreateTaskResponse
+	7,   // 107: taskyard.v1.TaskService.BatchCreateTasks:output_type -> taskyard.v1.BatchCreateTasksResponse
+	10,  // 108: taskyard.v1.TaskService.GetTask:output_type -> taskyard.v1.GetTaskResponse
+	12,  // 109: taskyard.v1.TaskService.BatchGetTasks:output_type -> taskyard.v1.BatchGetTasksResponse
+	14,  // 110: taskyard.v1.TaskService.ListTasks:output_type -> taskyard.v1.ListTasksResponse
+	16,  // 111: taskyard.v1.TaskService.UpdateTask:output_type -> taskyard.v1.UpdateTaskResponse
+	18,  // 112: taskyard.v1.TaskService.DeleteTask:output_type -> taskyard.v1.DeleteTaskResponse
+	20,  // 113: taskyard.v1.TaskService.CancelTask:output_type -> taskyard.v1.CancelTaskResponse
+	22,  // 114: taskyard.v1.TaskService.BatchCancelTasks:output_type -> taskyard.v1.BatchCancelTasksResponse
+	29,  // 115: taskyard.v1.TaskService.PauseTask:output_type -> taskyard.v1.PauseTaskResponse
+	31,  // 116: taskyard.v1.TaskService.ResumeTask:output_type -> taskyard.v1.ResumeTaskResponse
+	33,  // 117: taskyard.v1.TaskService.RetryTask:output_type -> taskyard.v1.RetryTaskResponse
+	25,  // 118: taskyard.v1.TaskService.BatchRetryTasks:output_type -> taskyard.v1.BatchRetryTasksResponse
+	27,  // 119: taskyard.v1.TaskService.BatchResetTasks:output_type -> taskyard.v1.BatchResetTasksResponse
+	35,  // 120: taskyard.v1.TaskService.ReportTaskStatus:output_type -> taskyard.v1.ReportTaskStatusResponse
+	37,  // 121: taskyard.v1.TaskService.WaitTask:output_type -> taskyard.v1.WaitTaskResponse
+	39,  // 122: taskyard.v1.TaskService.CheckFence:output_type -> taskyard.v1.CheckFenceResponse
+	41,  // 123: taskyard.v1.TaskService.WatchTasks:output_type -> taskyard.v1.WatchTasksResponse
+	44,  // 124: taskyard.v1.TaskService.ListTaskRuns:output_type -> taskyard.v1.ListTaskRunsResponse
+	46,  // 125: taskyard.v1.TaskService.ListTaskLogs:output_type -> taskyard.v1.ListTaskLogsResponse
+	48,  // 126: taskyard.v1.TaskService.TailTaskLogs:output_type -> taskyard.v1.TailTaskLogsResponse
+	50,  // 127: taskyard.v1.TaskService.GetTaskStats:output_type -> taskyard.v1.GetTaskStatsResponse
+	53,  // 128: taskyard.v1.TaskService.GetTaskSeries:output_type -> taskyard.v1.GetTaskSeriesResponse
+	58,  // 129: taskyard.v1.TaskService.ListCheckpoints:output_type -> taskyard.v1.ListCheckpointsResponse
+	60,  // 130: taskyard.v1.TaskService.ReadCheckpoint:output_type -> taskyard.v1.ReadCheckpointResponse
+	62,  // 131: taskyard.v1.TaskService.ListAuditEvents:output_type -> taskyard.v1.ListAuditEventsResponse
+	106, // [106:132] is the sub-list for method output_type
+	80,  // [80:106] is the sub-list for method input_type
+	80,  // [80:80] is the sub-list for extension type_name
+	80,  // [80:80] is the sub-list for extension extendee
+	0,   // [0:80] is the sub-list for field type_name
 }
 
 func init() { file_taskyard_v1_task_service_proto_init() }
@@ -4805,7 +4981,7 @@ func file_taskyard_v1_task_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taskyard_v1_task_service_proto_rawDesc), len(file_taskyard_v1_task_service_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   58,
+			NumMessages:   60,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

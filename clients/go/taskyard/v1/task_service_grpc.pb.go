@@ -7,7 +7,8 @@
 //   id, spec.task_type, spec.slot, spec.entity.type, spec.entity.id, spec.priority,
 //   status.phase, status.runner, status.attempt, status.retry_count, status.error.code,
 //   metadata.create_time, metadata.update_time, status.start_time, status.end_time,
-//   metadata.creator.id, metadata.parent_task, metadata.labels.KEY, metadata.labels:KEY
+//   metadata.creator.id, metadata.parent_task, metadata.labels.KEY, metadata.labels:KEY,
+//   payload.NAME and payload:NAME, where NAME is one of TaskType.search_fields
 // Enum literals are given with or without prefix (status.phase = RUNNING).  "*" at the end
 // of a quoted string is a prefix match.  LIVE and TERMINAL are accepted for status.phase.  A
 // label with an empty value is present; a text field is absent when empty.  External tasks
@@ -63,6 +64,7 @@ const (
 	TaskService_ResumeTask_FullMethodName       = "/taskyard.v1.TaskService/ResumeTask"
 	TaskService_RetryTask_FullMethodName        = "/taskyard.v1.TaskService/RetryTask"
 	TaskService_BatchRetryTasks_FullMethodName  = "/taskyard.v1.TaskService/BatchRetryTasks"
+	TaskService_BatchResetTasks_FullMethodName  = "/taskyard.v1.TaskService/BatchResetTasks"
 	TaskService_ReportTaskStatus_FullMethodName = "/taskyard.v1.TaskService/ReportTaskStatus"
 	TaskService_WaitTask_FullMethodName         = "/taskyard.v1.TaskService/WaitTask"
 	TaskService_CheckFence_FullMethodName       = "/taskyard.v1.TaskService/CheckFence"
@@ -84,7 +86,7 @@ const (
 // Tasks, their runs, logs, checkpoints, statistics and audit trail.
 type TaskServiceClient interface {
 	// Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-	// Errors: NOT_FOUND (NOT_FOUND: tenant; TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
+	// Errors: NOT_FOUND (NOT_FOUND: tenant, or an entity that must exist; TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
 	// id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
 	// TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
 	// RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
@@ -117,7 +119,7 @@ type TaskServiceClient interface {
 	// Deletes an ended task with its runs, logs and checkpoints; the audit trail stays.  Safe to
 	// repeat with allow_missing.
 	// Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH); FAILED_PRECONDITION
-	// (PHASE_CONFLICT: it is live, cancel it first).
+	// (PHASE_CONFLICT: it is live, cancel it first; DELETION_PROTECTED: by its task type).
 	DeleteTask(ctx context.Context, in *DeleteTaskRequest, opts ...grpc.CallOption) (*DeleteTaskResponse, error)
 	// Asks for cancellation; returns at once.  Idempotent: OK on a CANCELLED task.  Once it
 	// is acknowledged no new attempt starts.
@@ -147,6 +149,13 @@ type TaskServiceClient interface {
 	// live and returns PHASE_CONFLICT per task.
 	// Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task as RetryTask.
 	BatchRetryTasks(ctx context.Context, in *BatchRetryTasksRequest, opts ...grpc.CallOption) (*BatchRetryTasksResponse, error)
+	// Takes up to 1000 leased tasks, by name or by filter, from their holders and queues them
+	// again, each on its own: for tasks that hang although their runner is alive.  Uses up a runner
+	// loss, no retry; `reason` becomes status.error.message.  Work that must not overlap is queued
+	// once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT per task.
+	// Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task: NOT_FOUND;
+	// FAILED_PRECONDITION (PHASE_CONFLICT: no lease, or being cancelled).
+	BatchResetTasks(ctx context.Context, in *BatchResetTasksRequest, opts ...grpc.CallOption) (*BatchResetTasksResponse, error)
 	// Owner of an external task (spec.execution.external) reports status.  With `enqueue` the
 	// report is stored durably and applied later, per task in order, and only NOT_FOUND is
 	// answered at once.  Safe to repeat with a request_id.
@@ -355,6 +364,16 @@ func (c *taskServiceClient) BatchRetryTasks(ctx context.Context, in *BatchRetryT
 	return out, nil
 }
 
+func (c *taskServiceClient) BatchResetTasks(ctx context.Context, in *BatchResetTasksRequest, opts ...grpc.CallOption) (*BatchResetTasksResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(BatchResetTasksResponse)
+	err := c.cc.Invoke(ctx, TaskService_BatchResetTasks_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *taskServiceClient) ReportTaskStatus(ctx context.Context, in *ReportTaskStatusRequest, opts ...grpc.CallOption) (*ReportTaskStatusResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ReportTaskStatusResponse)
@@ -509,7 +528,7 @@ func (c *taskServiceClient) ListAuditEvents(ctx context.Context, in *ListAuditEv
 // Tasks, their runs, logs, checkpoints, statistics and audit trail.
 type TaskServiceServer interface {
 	// Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-	// Errors: NOT_FOUND (NOT_FOUND: tenant; TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
+	// Errors: NOT_FOUND (NOT_FOUND: tenant, or an entity that must exist; TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
 	// id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
 	// TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
 	// RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
@@ -542,7 +561,7 @@ type TaskServiceServer interface {
 	// Deletes an ended task with its runs, logs and checkpoints; the audit trail stays.  Safe to
 	// repeat with allow_missing.
 	// Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH); FAILED_PRECONDITION
-	// (PHASE_CONFLICT: it is live, cancel it first).
+	// (PHASE_CONFLICT: it is live, cancel it first; DELETION_PROTECTED: by its task type).
 	DeleteTask(context.Context, *DeleteTaskRequest) (*DeleteTaskResponse, error)
 	// Asks for cancellation; returns at once.  Idempotent: OK on a CANCELLED task.  Once it
 	// is acknowledged no new attempt starts.
@@ -572,6 +591,13 @@ type TaskServiceServer interface {
 	// live and returns PHASE_CONFLICT per task.
 	// Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task as RetryTask.
 	BatchRetryTasks(context.Context, *BatchRetryTasksRequest) (*BatchRetryTasksResponse, error)
+	// Takes up to 1000 leased tasks, by name or by filter, from their holders and queues them
+	// again, each on its own: for tasks that hang although their runner is alive.  Uses up a runner
+	// loss, no retry; `reason` becomes status.error.message.  Work that must not overlap is queued
+	// once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT per task.
+	// Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task: NOT_FOUND;
+	// FAILED_PRECONDITION (PHASE_CONFLICT: no lease, or being cancelled).
+	BatchResetTasks(context.Context, *BatchResetTasksRequest) (*BatchResetTasksResponse, error)
 	// Owner of an external task (spec.execution.external) reports status.  With `enqueue` the
 	// report is stored durably and applied later, per task in order, and only NOT_FOUND is
 	// answered at once.  Safe to repeat with a request_id.
@@ -688,6 +714,9 @@ func (UnimplementedTaskServiceServer) RetryTask(context.Context, *RetryTaskReque
 }
 func (UnimplementedTaskServiceServer) BatchRetryTasks(context.Context, *BatchRetryTasksRequest) (*BatchRetryTasksResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method BatchRetryTasks not implemented")
+}
+func (UnimplementedTaskServiceServer) BatchResetTasks(context.Context, *BatchResetTasksRequest) (*BatchResetTasksResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method BatchResetTasks not implemented")
 }
 func (UnimplementedTaskServiceServer) ReportTaskStatus(context.Context, *ReportTaskStatusRequest) (*ReportTaskStatusResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReportTaskStatus not implemented")
@@ -980,6 +1009,24 @@ func _TaskService_BatchRetryTasks_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _TaskService_BatchResetTasks_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(BatchResetTasksRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TaskServiceServer).BatchResetTasks(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: TaskService_BatchResetTasks_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TaskServiceServer).BatchResetTasks(ctx, req.(*BatchResetTasksRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _TaskService_ReportTaskStatus_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ReportTaskStatusRequest)
 	if err := dec(in); err != nil {
@@ -1233,6 +1280,10 @@ var TaskService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "BatchRetryTasks",
 			Handler:    _TaskService_BatchRetryTasks_Handler,
+		},
+		{
+			MethodName: "BatchResetTasks",
+			Handler:    _TaskService_BatchResetTasks_Handler,
 		},
 		{
 			MethodName: "ReportTaskStatus",

@@ -114,9 +114,22 @@ type TaskType struct {
 	// Default spec.callback.
 	Callback *Callback `protobuf:"bytes,40,opt,name=callback,proto3" json:"callback,omitempty"`
 	// Whether ended tasks move to the archive after their retention, or are deleted.
-	Archive       bool `protobuf:"varint,41,opt,name=archive,proto3" json:"archive,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Archive bool `protobuf:"varint,41,opt,name=archive,proto3" json:"archive,omitempty"`
+	// Members of the payload's JSON object that taskdb extracts when a task is created: filterable
+	// as payload.NAME, text and numbers and booleans only.  Dots lead into nested objects.  A value
+	// above 256 characters is not extracted.  Applies to tasks that are created afterwards.
+	SearchFields []string `protobuf:"bytes,50,rep,name=search_fields,json=searchFields,proto3" json:"search_fields,omitempty"`
+	// DeleteTask refuses its tasks, and retention does not delete them: it must be 0 or lead to the
+	// archive.
+	DeletionProtection bool `protobuf:"varint,51,opt,name=deletion_protection,json=deletionProtection,proto3" json:"deletion_protection,omitempty"`
+	// Tasks name an entity that RegisterEntities has stored; checked at create.
+	EntitiesMustExist bool `protobuf:"varint,52,opt,name=entities_must_exist,json=entitiesMustExist,proto3" json:"entities_must_exist,omitempty"`
+	// A task must have a slot: its own, or that of its entity.
+	SlotRequired bool `protobuf:"varint,53,opt,name=slot_required,json=slotRequired,proto3" json:"slot_required,omitempty"`
+	// A task must set attempt_timeout itself, or get it from attempt_timeout of the type.
+	AttemptTimeoutRequired bool `protobuf:"varint,54,opt,name=attempt_timeout_required,json=attemptTimeoutRequired,proto3" json:"attempt_timeout_required,omitempty"`
+	unknownFields          protoimpl.UnknownFields
+	sizeCache              protoimpl.SizeCache
 }
 
 func (x *TaskType) Reset() {
@@ -436,11 +449,46 @@ func (x *TaskType) GetArchive() bool {
 	return false
 }
 
+func (x *TaskType) GetSearchFields() []string {
+	if x != nil {
+		return x.SearchFields
+	}
+	return nil
+}
+
+func (x *TaskType) GetDeletionProtection() bool {
+	if x != nil {
+		return x.DeletionProtection
+	}
+	return false
+}
+
+func (x *TaskType) GetEntitiesMustExist() bool {
+	if x != nil {
+		return x.EntitiesMustExist
+	}
+	return false
+}
+
+func (x *TaskType) GetSlotRequired() bool {
+	if x != nil {
+		return x.SlotRequired
+	}
+	return false
+}
+
+func (x *TaskType) GetAttemptTimeoutRequired() bool {
+	if x != nil {
+		return x.AttemptTimeoutRequired
+	}
+	return false
+}
+
 var File_taskyard_v1_task_type_proto protoreflect.FileDescriptor
 
 const file_taskyard_v1_task_type_proto_rawDesc = "" +
 	"\n" +
-	"\x1btaskyard/v1/task_type.proto\x12\vtaskyard.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18taskyard/v1/common.proto\x1a\x16taskyard/v1/task.proto\"\xc5\x10\n" +
+	"\x1btaskyard/v1/task_type.proto\x12\vtaskyard.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18taskyard/v1/common.proto\x1a\x16taskyard/v1/task.proto\"\xaa\x12\n" +
 	"\bTaskType\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12,\n" +
@@ -485,7 +533,12 @@ const file_taskyard_v1_task_type_proto_rawDesc = "" +
 	"\x0eorphan_timeout\x18& \x01(\v2\x19.google.protobuf.DurationR\rorphanTimeout\x12C\n" +
 	"\x0eon_runner_lost\x18' \x01(\x0e2\x1d.taskyard.v1.RunnerLostPolicyR\fonRunnerLost\x121\n" +
 	"\bcallback\x18( \x01(\v2\x15.taskyard.v1.CallbackR\bcallback\x12\x18\n" +
-	"\aarchive\x18) \x01(\bR\aarchiveB\v\n" +
+	"\aarchive\x18) \x01(\bR\aarchive\x12#\n" +
+	"\rsearch_fields\x182 \x03(\tR\fsearchFields\x12/\n" +
+	"\x13deletion_protection\x183 \x01(\bR\x12deletionProtection\x12.\n" +
+	"\x13entities_must_exist\x184 \x01(\bR\x11entitiesMustExist\x12#\n" +
+	"\rslot_required\x185 \x01(\bR\fslotRequired\x128\n" +
+	"\x18attempt_timeout_required\x186 \x01(\bR\x16attemptTimeoutRequiredB\v\n" +
 	"\t_priorityB\x0f\n" +
 	"\r_min_priorityB\x0f\n" +
 	"\r_max_priorityB\f\n" +

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -12,14 +13,15 @@ from taskyard import errors
 from taskyard.builders import function as function_task
 from taskyard.channels import deferred
 from taskyard.convert import Seconds, to_duration, to_payload
+from taskyard.embedded import Embedded
 from taskyard.many import deleted_batches, each_result
 from taskyard.names import new_request_id
-from taskyard.new_task import CommonOptions, NewTask
+from taskyard.new_task import CommonOptions, NewTask, Options, new_task
 from taskyard.reader import Reader, View, view_of
 from taskyard.retry_timer import is_outage
 from taskyard.stream import Stream
 from taskyard.submit import Batches, Coalescer, Result, counted, create_batches, is_retryable
-from taskyard.task import Created, Task
+from taskyard.task import Created, Outcome, Task
 from taskyard.v1 import task_pb2
 from taskyard.v1 import task_service_pb2 as pb
 
@@ -115,6 +117,48 @@ class Client(Reader):
         name = function if isinstance(function, str) else function_name(function)
         task = await self.create(function_task(name, payload, **options))
         return (await self.wait(task, timeout=deadline)).result
+
+    async def run_embedded(
+        self,
+        function: Callable[..., Any],
+        payload: Any = None,
+        *,
+        permanent: tuple[type[BaseException], ...] = (),
+        **options: Unpack[Options],
+    ) -> Task:
+        """Runs a function of this process as a task: with lease, timeout, retries and status as any other.
+
+        `function` is called with the payload, if there is one; a plain function in a thread, which a timeout
+        or a cancel cannot stop. Exceptions are transient, except those that `permanent` lists. If the process
+        dies, the task fails as lost; no runner ever claims it. Returns the ended task, or the live one of its
+        slot if the admission policy dropped this one.
+
+        Example:
+            ended = await client.run_embedded(lambda: 6 * 7, timeout=10, retry=0)
+            assert ended.result == 42
+        """
+        given = dict(options)
+        if payload is not None:
+            given["payload"] = payload
+        request = self._prepared(new_task(None, given))  # type: ignore[arg-type]
+        request.parent = await self._parent()
+        embedded = Embedded(self._channels, permanent)
+        made = Created.of(await embedded.create(request, function_name(function)))
+        if made.outcome is Outcome.DROPPED:
+            return await self.get(made)
+        call = function if payload is None else functools.partial(function, payload)
+        while not await embedded.attempt(made.name, call) or not await self._ended(made):
+            found = await self.get(made, view="basic")
+            if found.phase.terminal:
+                break
+            # It waits for its slot or its next attempt, and its version grows when that wait is over.
+            waiting = pb.WaitTaskRequest(name=made.name, after_resource_version=found.version)
+            waiting.timeout.FromSeconds(5)
+            await self._channels.call(self._tasks.WaitTask, waiting)
+        return await self.wait(made)
+
+    async def _ended(self, task: Task) -> bool:
+        return (await self.get(task, view="name")).phase.terminal
 
     def create_many(
         self,
@@ -217,15 +261,22 @@ class Client(Reader):
         request = pb.ResumeTaskRequest(name=await self._name(task))
         return Task((await self._channels.call(self._tasks.ResumeTask, request)).task)
 
-    async def retry(self, task: str | Task, *, from_scratch: bool = False) -> Task:
+    async def retry(
+        self, task: str | Task, *, from_scratch: bool = False, keep_retry_count: bool = False
+    ) -> Task:
         """Runs a task that ended without success again, by default from its latest checkpoint.
+
+        With `keep_retry_count` the retries that were used up stay so, and a task without any left is refused.
 
         Example:
             failed = await client.wait(await client.create(command("false", retry=0)))
             print((await client.retry(failed)).phase)
         """
         request = pb.RetryTaskRequest(
-            name=await self._name(task), discard_checkpoints=from_scratch, request_id=new_request_id()
+            name=await self._name(task),
+            discard_checkpoints=from_scratch,
+            keep_retry_count=keep_retry_count,
+            request_id=new_request_id(),
         )
         return Task((await self._channels.call(self._tasks.RetryTask, request)).task)
 
@@ -271,6 +322,23 @@ class Client(Reader):
         async def first() -> AsyncGenerator[Sequence[TaskResult]]:
             request.parent = await self._parent()
             return each_result(lambda: self._channels.call(self._tasks.BatchRetryTasks, request))
+
+        return Stream(deferred(first))
+
+    def reset_all(self, filter: str, *, reason: str = "") -> Stream[TaskResult]:
+        """Takes every running task that matches the filter from its runner and queues it again.
+
+        For tasks that hang although their runner is alive; yields each task's name and its error, if any.
+
+        Example:
+            async for name, error in client.reset_all('metadata.update_time < "2026-01-01T00:00:00Z"'):
+                print(name, error)
+        """
+        request = pb.BatchResetTasksRequest(filter=filter, reason=reason)
+
+        async def first() -> AsyncGenerator[Sequence[TaskResult]]:
+            request.parent = await self._parent()
+            return each_result(lambda: self._channels.call(self._tasks.BatchResetTasks, request))
 
         return Stream(deferred(first))
 

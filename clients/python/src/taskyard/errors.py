@@ -31,6 +31,7 @@
     │   ├── LeaseNotHeld                   the caller does not hold this lease; final for reports
     │   ├── LeaseExpired                   a FORBID lease was not renewed in time; stop the work
     │   ├── TaskTypeDisabled
+    │   ├── DeletionProtected
     │   ├── TenantSuspended
     │   ├── NotEmpty                       the resource still has children
     │   ├── CheckpointSequenceConflict     not above the latest one
@@ -408,6 +409,12 @@ class LeaseExpired(FailedPrecondition):
 class TaskTypeDisabled(FailedPrecondition):
     reason = "TASK_TYPE_DISABLED"
     sentence = 'task type "{subject}" is disabled; enable it or use another'
+
+
+class DeletionProtected(FailedPrecondition):
+    reason = "DELETION_PROTECTED"
+    task_type: str
+    sentence = 'task "{subject}" may not be deleted: its type {task_type} has deletion_protection'
 
 
 class TenantSuspended(FailedPrecondition):

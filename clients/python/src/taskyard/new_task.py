@@ -70,6 +70,8 @@ class CommonOptions(TypedDict, total=False):
     """Only runners with these labels."""
     runner_ids: tuple[str, ...]
     """Only these runners."""
+    tags: Sequence[str]
+    """Only runners that have each of these as the key or the value of a label."""
     selector: Selector
     """Only runners that this selects: match_labels and match_expressions."""
     prefer: Sequence[Preference]
@@ -128,6 +130,8 @@ class Constraint(TypedDict, total=False):
     """Short for a selector with these match_labels."""
     task_types: Sequence[str]
     """Runners that execute a task of one of these types."""
+    tags: Sequence[str]
+    """Each is the key or the value of a label."""
 
 
 class Preference(Constraint, total=False):
@@ -241,6 +245,8 @@ def _set_placement(spec: task_pb2.TaskSpec, options: Options) -> None:
         spec.placement.required.selector.match_labels.update(options["runner_labels"])
     if options.get("runner_ids"):
         spec.placement.required.runner_ids.extend(options["runner_ids"])
+    if options.get("tags"):
+        spec.placement.required.tags.extend(options["tags"])
     if options.get("selector"):
         spec.placement.required.selector.MergeFrom(_selector(options["selector"]))
     for one in options.get("prefer", ()):
@@ -262,7 +268,9 @@ def _selector(given: Selector) -> common_pb2.RunnerSelector:
 
 def _constraint(given: Constraint) -> task_pb2.RunnerConstraint:
     made = task_pb2.RunnerConstraint(
-        runner_ids=given.get("runner_ids", ()), task_types=given.get("task_types", ())
+        runner_ids=given.get("runner_ids", ()),
+        task_types=given.get("task_types", ()),
+        tags=given.get("tags", ()),
     )
     if "selector" in given:
         made.selector.CopyFrom(_selector(given["selector"]))

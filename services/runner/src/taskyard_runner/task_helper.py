@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import shutil
 import socket
@@ -21,6 +22,7 @@ examples:
   taskyard-task log --level warning "disk is slow"
   taskyard-task checkpoint state.npz --content-type application/x-npz
   taskyard-task result report.json
+  taskyard-task metrics accuracy=0.93 steps=12
   taskyard-task fail --permanent --code BAD_INPUT "no such table"; exit 1
   taskyard-task fence --check || exit 1
 
@@ -76,6 +78,10 @@ def _parser() -> argparse.ArgumentParser:
     result = commands.add_parser("result", help="set the task's result from a file, or - for standard input")
     result.add_argument("file")
     result.set_defaults(run=_result)
+
+    metrics = commands.add_parser("metrics", help="set numbers of the task's result, such as accuracy=0.93")
+    metrics.add_argument("numbers", nargs="+", metavar="NAME=NUMBER")
+    metrics.set_defaults(run=_metrics)
 
     fail = commands.add_parser("fail", help="describe the failure; the task must then end with an exit code")
     fail.add_argument("message")
@@ -140,6 +146,24 @@ def _result(arguments: argparse.Namespace) -> int:
         _replace(target, content)
     except OSError as error:
         raise HelperError(f"{error.filename}: {error.strerror}") from None
+    return 0
+
+
+def _metrics(arguments: argparse.Namespace) -> int:
+    target = _variable("TASKYARD_METRICS_FILE")
+    found: dict[str, float] = {}
+    if os.path.exists(target):
+        with open(target, "rb") as file:
+            found = json.load(file)
+    for item in arguments.numbers:
+        name, _, text = item.partition("=")
+        try:
+            found[name] = float(text)
+        except ValueError:
+            raise HelperError(f"{item!r} is not NAME=NUMBER") from None
+        if not name or not math.isfinite(found[name]):
+            raise HelperError(f"{item!r} is not NAME=NUMBER with a finite number")
+    _replace(target, json.dumps(found).encode())
     return 0
 
 

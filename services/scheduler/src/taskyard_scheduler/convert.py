@@ -119,7 +119,9 @@ def _constraint(message: task_pb2.RunnerConstraint) -> Constraint:
     selector = message.selector
     equal = [Requirement(k, Operator.IN, frozenset((v,))) for k, v in selector.match_labels.items()]
     sets = [Requirement(e.key, Operator(e.operator), frozenset(e.values)) for e in selector.match_expressions]
-    return Constraint(frozenset(message.runner_ids), (*equal, *sets), frozenset(message.task_types))
+    tags = [Requirement(tag, Operator.TAGGED) for tag in message.tags]
+    labels = (*equal, *sets, *tags)
+    return Constraint(frozenset(message.runner_ids), labels, frozenset(message.task_types))
 
 
 def tenant_share(message: lease_service_pb2.TenantShare) -> TenantShare:

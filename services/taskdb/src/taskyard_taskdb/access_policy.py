@@ -56,6 +56,7 @@ POLICIES: Mapping[str, Policy] = {
             "ResumeTask": _WRITE,
             "RetryTask": _WRITE,
             "BatchRetryTasks": _BATCH,
+            "BatchResetTasks": _BATCH,
             "ReportTaskStatus": _WRITE,
             "WaitTask": allow(*_USERS, waits=True),
             # A workload checks its own fence with its runner's key.
@@ -80,6 +81,22 @@ POLICIES: Mapping[str, Policy] = {
             "UpdateTaskType": _WRITE,
             "DeleteTaskType": _WRITE,
             "ValidatePayload": _READ,
+        },
+    ),
+    **_table(
+        "taskyard.v1.EntityService",
+        {"RegisterEntities": _WRITE, "ListEntities": _READ, "DeleteEntity": _WRITE},
+    ),
+    **_table(
+        "taskyard.v1.EmbeddedService",
+        {
+            # The handler of CreateTask validates the task.
+            "CreateEmbeddedTask": _OWN_VALIDATION,
+            "ClaimEmbeddedTask": _WRITE,
+            "RenewEmbeddedTasks": _WRITE,
+            "ReportEmbeddedTasks": _WRITE,
+            # Lines of a log are stored as the task has written them.
+            "AppendEmbeddedLogs": allow(*_USERS, scope=WRITE, wellformed=False),
         },
     ),
     **_table(

@@ -8,6 +8,8 @@ from taskyard.compat.v1 import global_task_service_pb2_grpc
 from taskyard.v1 import (
     admin_service_pb2_grpc,
     api_key_service_pb2_grpc,
+    embedded_service_pb2_grpc,
+    entity_service_pb2_grpc,
     lease_service_pb2_grpc,
     runner_service_pb2_grpc,
     session_service_pb2_grpc,
@@ -31,6 +33,8 @@ from taskyard_taskdb.rpc.audit import AuditHandler
 from taskyard_taskdb.rpc.checkpoints import CheckpointReadHandler, LeasedCheckpointHandler
 from taskyard_taskdb.rpc.claim import ClaimHandler
 from taskyard_taskdb.rpc.create import ChildHandler, CreateHandler
+from taskyard_taskdb.rpc.embedded import EmbeddedHandler
+from taskyard_taskdb.rpc.entities import EntityChecks, EntityHandler
 from taskyard_taskdb.rpc.explain_facts import ExplainHandler
 from taskyard_taskdb.rpc.global_tasks import GlobalTaskHandler
 from taskyard_taskdb.rpc.leases import RenewHandler
@@ -178,9 +182,12 @@ class TaskDb:
             self._specs,
             self._schemas,
             StoredBytes(self.pool),
+            EntityChecks(self.pool),
             creator,
         )
-        self.actions = ActionHandler(self.pool, self.tenants, Actions(self.pool, self._after_commit))
+        self.actions = ActionHandler(
+            self.pool, self.tenants, self.types, Actions(self.pool, self._after_commit)
+        )
         self.updates = UpdateWriter(self.pool, read_external_report, self._after_commit)
         self._background.append(asyncio.create_task(self.updates.run()))
         reports = ReportWriter(self.pool, self.bus, merge_details)
@@ -230,18 +237,27 @@ class TaskDb:
         server.add(global_task_service_pb2_grpc.add_GlobalTaskServiceServicer_to_server, servicer)
 
     def _add_lease_service(self, server: Server) -> None:
-        """LeaseService, for schedulers."""
+        """LeaseService, for schedulers, and EmbeddedService, whose holders lease tasks in the same way."""
         queue_watch = QueueWatchHandler(self.pool, self.bus, self.bounds, self.usage, server.draining)
         server.on_drain(queue_watch.close)
+        claims = ClaimHandler(
+            self.pool, Claimer(self.pool, self.bus, self.bounds), self.types, self.hub, self.reports
+        )
+        reports = RunReportHandler(self.reports)
+        renewals = RenewHandler(self.pool, self.bus, self.hub)
+        logs = LogAppendHandler(self.pool, self.bus)
+        embedded = compose(
+            embedded_service_pb2_grpc.EmbeddedServiceServicer,
+            EmbeddedHandler(self.pool, self.create, claims, renewals, reports, logs),
+        )
+        server.add(embedded_service_pb2_grpc.add_EmbeddedServiceServicer_to_server, embedded)
         servicer = compose(
             lease_service_pb2_grpc.LeaseServiceServicer,
-            ClaimHandler(
-                self.pool, Claimer(self.pool, self.bus, self.bounds), self.types, self.hub, self.reports
-            ),
-            RunReportHandler(self.reports),
-            RenewHandler(self.pool, self.bus, self.hub),
+            claims,
+            reports,
+            renewals,
             queue_watch,
-            LogAppendHandler(self.pool, self.bus),
+            logs,
             LeasedCheckpointHandler(self.pool, self.hub),
             ChildHandler(self.pool, self.create),
             ExplainHandler(self.pool, self._specs, self._schemas, self.types),
@@ -274,6 +290,8 @@ class TaskDb:
             TaskTypeHandler(self.pool, self.bus, self._settings.egress(), self._schemas),
         )
         server.add(task_type_service_pb2_grpc.add_TaskTypeServiceServicer_to_server, types)
+        entities = compose(entity_service_pb2_grpc.EntityServiceServicer, EntityHandler(self.pool))
+        server.add(entity_service_pb2_grpc.add_EntityServiceServicer_to_server, entities)
         admin = compose(
             admin_service_pb2_grpc.AdminServiceServicer,
             AdminHandler(self.pool, self._after_commit, self.metrics.check_ran, self.housekeeping.run_job),

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, timedelta
 from typing import Any
 
 import pytest
 
 from services.taskdb.tests.conftest import RunningTaskDb, run_taskdb
-from services.taskdb.tests.yard import Runner, Yard, succeeded
+from services.taskdb.tests.yard import Runner, Yard, started, succeeded
 from taskyard.errors import FieldInvalid, LeaseNotHeld, NotFound, PageTokenInvalid, ResumeTokenInvalid
 from taskyard.status import from_status, translated
 from taskyard.v1 import lease_pb2, lease_service_pb2, log_pb2, task_service_pb2
@@ -82,6 +83,26 @@ async def test_a_batch_is_one_row_and_a_repeated_one_is_stored_once(
         assert (await append(yard, runner.id, lease, first, count)).code == 0
     assert await listed(yard, lease.task) == list(range(1, 18))
     assert await taskdb.rows("SELECT count(*) FROM logs") == [(3,)]
+
+
+@pytest.mark.seed("S0.60")
+async def test_times_of_entries_lie_within_their_run(yard: Yard) -> None:
+    runner, lease = await claimed(yard)
+    assignment = lease_pb2.Assignment(lease=lease)
+    await yard.report(runner, started(assignment))
+    begin = (await yard.task(lease.task)).status.start_time.ToDatetime(UTC)
+    between = begin + timedelta(microseconds=10)
+    await yard.report(runner, succeeded(assignment))
+    end = (await yard.task(lease.task)).status.end_time.ToDatetime(UTC)
+    batch = lease_pb2.LogBatch(lease=lease)
+    for number, time in enumerate((begin - timedelta(hours=1), between, end + timedelta(hours=1)), 1):
+        batch.entries.add(sequence=number, message="x").time.FromDatetime(time)
+    batch.entries.add(sequence=4, message="without a time")
+    await yard.scheduler.leases.AppendLogs(
+        lease_service_pb2.AppendLogsRequest(runner_id=runner.id, batches=[batch])
+    )
+    page = await yard.tenant.tasks.ListTaskLogs(task_service_pb2.ListTaskLogsRequest(parent=lease.task))
+    assert [entry.time.ToDatetime(UTC) for entry in page.entries] == [begin, between, end, end]
 
 
 async def test_entries_below_the_level_are_left_out(yard: Yard) -> None:

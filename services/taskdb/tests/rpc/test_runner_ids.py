@@ -8,10 +8,10 @@ import pytest
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb
 from services.taskdb.tests.rpc.test_runners import get
-from services.taskdb.tests.rpc.test_workers import register
+from services.taskdb.tests.rpc.test_workers import register, registration
 from services.taskdb.tests.yard import Runner, Yard
-from taskyard.errors import PermissionDenied
-from taskyard.v1 import runner_service_pb2
+from taskyard.errors import FieldInvalid, PermissionDenied
+from taskyard.v1 import api_key_pb2, api_key_service_pb2, runner_service_pb2
 from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.storage.tenant.api_keys import RunnerScope
 
@@ -95,3 +95,34 @@ async def test_of_two_keys_that_register_a_new_id_at_once_one_is_refused(
             *(yard.hello(Runner(runner_id, key), takeover=True) for key in keys), return_exceptions=True
         )
         assert sorted(isinstance(result, PermissionDenied) for result in results) == [False, True], results
+
+
+@pytest.mark.seed("S0.44", "S0.80-81")
+@pytest.mark.covers("OpenSession", "FIELD_INVALID")
+@pytest.mark.covers("RegisterWorker", "FIELD_INVALID")
+async def test_the_rules_of_a_key_are_checked_at_registration(yard: Yard, taskdb: RunningTaskDb) -> None:
+    scope = RunnerScope(runner_id_pattern=r"^worker-\d{3}-kind$", backend_type_required=True)
+    key = await add(taskdb, "kinds", scope)
+    with pytest.raises(FieldInvalid, match="'worker-1' does not match"):
+        await yard.hello(Runner("worker-1", key))
+    with pytest.raises(FieldInvalid, match="requires one; set --backend-type"):
+        await yard.hello(Runner("worker-001-kind", key))
+    yard.key_id = key
+    with pytest.raises(FieldInvalid, match="does not match"):
+        await register(yard, "worker-1")
+    with pytest.raises(FieldInvalid, match="requires one"):
+        await register(yard, "worker-001-kind")
+    named = registration(10)
+    named.backend_type = "kind"
+    await register(yard, "worker-001-kind", registration=named)
+
+
+@pytest.mark.covers("CreateApiKey", "FIELD_INVALID")
+async def test_a_key_keeps_its_rules_and_refuses_a_bad_pattern(admin: Caller) -> None:
+    scope = api_key_pb2.RunnerScope(runner_id_pattern="^w-[0-9]+$", backend_type_required=True)
+    key = api_key_pb2.ApiKey(kind=api_key_pb2.PRINCIPAL_KIND_RUNNER, runner_scope=scope)
+    made = await admin.api_keys.CreateApiKey(api_key_service_pb2.CreateApiKeyRequest(api_key=key))
+    assert made.api_key.runner_scope == scope
+    key.runner_scope.runner_id_pattern = "("
+    with pytest.raises(FieldInvalid, match="runner_id_pattern"):
+        await admin.api_keys.CreateApiKey(api_key_service_pb2.CreateApiKeyRequest(api_key=key))

@@ -54,7 +54,7 @@ async def test_statistics_of_no_task_are_one_empty_group(tenant: Any) -> None:
 async def test_tasks_of_the_last_day_are_counted_by_phase_with_their_durations(
     taskdb: RunningTaskDb, tenant: Any, yard: Yard
 ) -> None:
-    await yard.create(6)
+    names = await yard.create(6)
     runner, _ = await yard.hello()
     assignments = list((await yard.claim(runner, 4)).assignments)
     await yard.report(runner, *(started(a) for a in assignments[:3]))
@@ -64,6 +64,12 @@ async def test_tasks_of_the_last_day_are_counted_by_phase_with_their_durations(
         assert group.total == 6
         assert phases(group) == {"PENDING": 2, "SCHEDULED": 1, "RUNNING": 1, "SUCCEEDED": 1, "FAILED": 1}
         assert group.success_ratio == 0.5
+        # The document's average is over all that have ended, not only over successes.
+        both = [task.status for name in names if (task := await yard.task(name)).status.HasField("end_time")]
+        spans = [(s.end_time.ToDatetime() - s.start_time.ToDatetime()).total_seconds() for s in both]
+        assert len(spans) == 2
+        average = group.ended_duration.average.ToTimedelta().total_seconds()
+        assert average == pytest.approx(sum(spans) / 2, abs=1e-5)
         assert 0 < group.run_duration.average.ToTimedelta().total_seconds() < 60
         assert group.run_duration.p99.ToTimedelta() <= group.run_duration.max.ToTimedelta()
         assert group.queue_duration.max.ToTimedelta() > timedelta(0)

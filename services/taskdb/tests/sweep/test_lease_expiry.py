@@ -76,6 +76,33 @@ async def test_a_lease_that_expires_before_the_start_requeues_the_task(
     assert len((await yard.claim(runner)).assignments) == 3
 
 
+@pytest.mark.seed("S2.101-102")
+async def test_a_missed_heartbeat_is_logged_before_the_runner_is_dead(
+    yard: Yard, quiet: RunningTaskDb, leadership: Leadership, expiry: ExpirySweep
+) -> None:
+    async def words() -> list[str]:
+        rows = await quiet.rows(
+            "SELECT event FROM changes WHERE resource_kind = 2 AND event IN (43, 44) ORDER BY id"
+        )
+        return [ChangeEvent(row[0]).word for row in rows]
+
+    runner, _ = await yard.hello(lease_seconds=30)
+    await expiry.run(leadership)
+    assert await words() == []
+    await quiet.execute(
+        "UPDATE sessions SET heartbeat_time = now() - interval '16 s', expire_time = now() + interval '14 s'"
+    )
+    for _ in range(2):
+        await expiry.run(leadership)
+        assert await words() == ["runner.heartbeat_missed"]
+    # It is alive; the next miss is another one.
+    await yard.renew(runner)
+    await age(quiet, "sessions", "heartbeat_time")
+    await age(quiet, "sessions", "expire_time")
+    await expiry.run(leadership)
+    assert await words() == ["runner.heartbeat_missed"] * 2 + ["runner.marked_dead"]
+
+
 @pytest.mark.seed("S0.86")
 async def test_started_tasks_of_an_expired_session_are_redistributed_and_late_outcomes_accepted(
     yard: Yard, quiet: RunningTaskDb, leadership: Leadership, expiry: ExpirySweep

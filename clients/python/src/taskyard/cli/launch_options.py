@@ -87,6 +87,13 @@ _OPTIONS = (
     ),
     click.option("--runner", "runner_ids", metavar="ID", multiple=True, help="Only this runner; repeatable."),
     click.option(
+        "--tag",
+        "tags",
+        metavar="TAG",
+        multiple=True,
+        help="Only runners with this label or value; repeatable.",
+    ),
+    click.option(
         "--selector", type=SELECTOR, metavar="SELECTOR", help="Only runners such as zone=eu,gpu,!spot."
     ),
     click.option(

@@ -342,6 +342,7 @@ _FIELDS: Mapping[str, Callable[[Document, Path, Any], Any] | None] = {
     "extended": _counts,
     "runner_labels": _pairs,
     "runner_ids": _texts,
+    "tags": _texts,
     "selector": _selector,
     "runner_selector": _selector,
     "prefer": _preferences,

@@ -151,8 +151,14 @@ class RunnerScope(_message.Message):
     RUNNER_ID_FIELD_NUMBER: _builtins.int
     TENANTS_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
+    RUNNER_ID_PATTERN_FIELD_NUMBER: _builtins.int
+    BACKEND_TYPE_REQUIRED_FIELD_NUMBER: _builtins.int
     runner_id: _builtins.str
     """Runner id it may use; a trailing "*" matches a prefix; empty = any."""
+    runner_id_pattern: _builtins.str
+    """Pattern (RE2) that its runner id must match when it registers; empty = any."""
+    backend_type_required: _builtins.bool
+    """It must name its backend_type when it registers."""
     @_builtins.property
     def tenants(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Tenants it may serve; empty = all."""
@@ -167,10 +173,12 @@ class RunnerScope(_message.Message):
         runner_id: _builtins.str = ...,
         tenants: _abc.Iterable[_builtins.str] | None = ...,
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        runner_id_pattern: _builtins.str = ...,
+        backend_type_required: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "runner_id", b"runner_id", "tenants", b"tenants"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["backend_type_required", b"backend_type_required", "labels", b"labels", "runner_id", b"runner_id", "runner_id_pattern", b"runner_id_pattern", "tenants", b"tenants"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

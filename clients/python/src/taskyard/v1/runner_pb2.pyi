@@ -42,6 +42,8 @@ class _ExecutionKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Executi
     """Registered function."""
     EXECUTION_KIND_EXTERNAL: _ExecutionKind.ValueType  # 6
     """The owner does it; never placed on a runner."""
+    EXECUTION_KIND_EMBEDDED: _ExecutionKind.ValueType  # 7
+    """The process that created it does it; never placed on a runner."""
 
 class ExecutionKind(_ExecutionKind, metaclass=_ExecutionKindEnumTypeWrapper):
     """Execution kinds, see Execution.kind."""
@@ -60,6 +62,8 @@ EXECUTION_KIND_FUNCTION: ExecutionKind.ValueType  # 5
 """Registered function."""
 EXECUTION_KIND_EXTERNAL: ExecutionKind.ValueType  # 6
 """The owner does it; never placed on a runner."""
+EXECUTION_KIND_EMBEDDED: ExecutionKind.ValueType  # 7
+"""The process that created it does it; never placed on a runner."""
 Global___ExecutionKind: _TypeAlias = ExecutionKind  # noqa: Y015
 
 class _RunnerState:

@@ -33,6 +33,7 @@ table, generated from the code that decides.
   with a lease            CANCELLED       R,T    CancelTask: the holder confirms, or it is forced
                                                  at the deadline; a success that comes first stays
   terminal, not SUCCEEDED PENDING         U      RetryTask (explicit, audited, budgets reset)
+  with a lease            PENDING         U      BatchResetTasks: taken from a holder that hangs
   external: PENDING -> RUNNING -> SUCCEEDED | FAILED   O  ReportTaskStatus (no lease)
 
 Nothing else is a transition; anything else is FAILED_PRECONDITION/PHASE_CONFLICT.
@@ -684,6 +685,7 @@ class Execution(_message.Message):
     WASM_FIELD_NUMBER: _builtins.int
     FUNCTION_FIELD_NUMBER: _builtins.int
     EXTERNAL_FIELD_NUMBER: _builtins.int
+    EMBEDDED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def command(self) -> Global___CommandExecution:
         """A program on the runner's host."""
@@ -708,6 +710,10 @@ class Execution(_message.Message):
     def external(self) -> Global___ExternalExecution:
         """No runner: the owner does the work and reports through ReportTaskStatus."""
 
+    @_builtins.property
+    def embedded(self) -> Global___EmbeddedExecution:
+        """A function of the process that created the task; see EmbeddedService."""
+
     def __init__(
         self,
         *,
@@ -717,12 +723,13 @@ class Execution(_message.Message):
         wasm: Global___WasmExecution | None = ...,
         function: Global___FunctionExecution | None = ...,
         external: Global___ExternalExecution | None = ...,
+        embedded: Global___EmbeddedExecution | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["command", b"command", "container", b"container", "external", b"external", "function", b"function", "kind", b"kind", "script", b"script", "wasm", b"wasm"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["command", b"command", "container", b"container", "embedded", b"embedded", "external", b"external", "function", b"function", "kind", b"kind", "script", b"script", "wasm", b"wasm"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["command", b"command", "container", b"container", "external", b"external", "function", b"function", "kind", b"kind", "script", b"script", "wasm", b"wasm"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["command", b"command", "container", b"container", "embedded", b"embedded", "external", b"external", "function", b"function", "kind", b"kind", "script", b"script", "wasm", b"wasm"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["command", "script", "container", "wasm", "function", "external"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["command", "script", "container", "wasm", "function", "external", "embedded"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -931,6 +938,30 @@ class ExternalExecution(_message.Message):
 Global___ExternalExecution: _TypeAlias = ExternalExecution  # noqa: Y015
 
 @_typing.final
+class EmbeddedExecution(_message.Message):
+    """A function that runs in the process which created the task.  Only EmbeddedService creates such
+    tasks, and only the holder that it names claims them.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FUNCTION_FIELD_NUMBER: _builtins.int
+    function: _builtins.str
+    """For people: the function's name."""
+    def __init__(
+        self,
+        *,
+        function: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["function", b"function"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EmbeddedExecution: _TypeAlias = EmbeddedExecution  # noqa: Y015
+
+@_typing.final
 class Placement(_message.Message):
     """Where a task may run."""
 
@@ -979,6 +1010,7 @@ class RunnerConstraint(_message.Message):
     RUNNER_IDS_FIELD_NUMBER: _builtins.int
     SELECTOR_FIELD_NUMBER: _builtins.int
     TASK_TYPES_FIELD_NUMBER: _builtins.int
+    TAGS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def runner_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Any of these runner ids; empty = any."""
@@ -991,16 +1023,21 @@ class RunnerConstraint(_message.Message):
     def task_types(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Runners that currently execute a task of any of these types."""
 
+    @_builtins.property
+    def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Each is the key or the value of a label of the runner (seed: worker_tags as a list)."""
+
     def __init__(
         self,
         *,
         runner_ids: _abc.Iterable[_builtins.str] | None = ...,
         selector: _common_pb2.RunnerSelector | None = ...,
         task_types: _abc.Iterable[_builtins.str] | None = ...,
+        tags: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["selector", b"selector"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["runner_ids", b"runner_ids", "selector", b"selector", "task_types", b"task_types"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["runner_ids", b"runner_ids", "selector", b"selector", "tags", b"tags", "task_types", b"task_types"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -10,7 +10,8 @@ INVALID_ARGUMENT/FILTER_INVALID, so no filter can become a table scan):
   id, spec.task_type, spec.slot, spec.entity.type, spec.entity.id, spec.priority,
   status.phase, status.runner, status.attempt, status.retry_count, status.error.code,
   metadata.create_time, metadata.update_time, status.start_time, status.end_time,
-  metadata.creator.id, metadata.parent_task, metadata.labels.KEY, metadata.labels:KEY
+  metadata.creator.id, metadata.parent_task, metadata.labels.KEY, metadata.labels:KEY,
+  payload.NAME and payload:NAME, where NAME is one of TaskType.search_fields
 Enum literals are given with or without prefix (status.phase = RUNNING).  "*" at the end
 of a quoted string is a prefix match.  LIVE and TERMINAL are accepted for status.phase.  A
 label with an empty value is present; a text field is absent when empty.  External tasks
@@ -836,11 +837,14 @@ class BatchRetryTasksRequest(_message.Message):
     NAMES_FIELD_NUMBER: _builtins.int
     FILTER_FIELD_NUMBER: _builtins.int
     DISCARD_CHECKPOINTS_FIELD_NUMBER: _builtins.int
+    KEEP_RETRY_COUNT_FIELD_NUMBER: _builtins.int
     parent: _builtins.str
     """tenants/{tenant}"""
     filter: _builtins.str
     """See FILTER; unsuccessful ended tasks only.  At most 1000 are handled per call, see `more`."""
     discard_checkpoints: _builtins.bool
+    """As in RetryTask."""
+    keep_retry_count: _builtins.bool
     """As in RetryTask."""
     @_builtins.property
     def names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -853,10 +857,11 @@ class BatchRetryTasksRequest(_message.Message):
         names: _abc.Iterable[_builtins.str] | None = ...,
         filter: _builtins.str = ...,
         discard_checkpoints: _builtins.bool = ...,
+        keep_retry_count: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["discard_checkpoints", b"discard_checkpoints", "filter", b"filter", "names", b"names", "parent", b"parent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["discard_checkpoints", b"discard_checkpoints", "filter", b"filter", "keep_retry_count", b"keep_retry_count", "names", b"names", "parent", b"parent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -889,6 +894,72 @@ class BatchRetryTasksResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___BatchRetryTasksResponse: _TypeAlias = BatchRetryTasksResponse  # noqa: Y015
+
+@_typing.final
+class BatchResetTasksRequest(_message.Message):
+    """Request of BatchResetTasks."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PARENT_FIELD_NUMBER: _builtins.int
+    NAMES_FIELD_NUMBER: _builtins.int
+    FILTER_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    parent: _builtins.str
+    """tenants/{tenant}"""
+    filter: _builtins.str
+    """See FILTER; RUNNING tasks only, e.g. metadata.update_time < "2026-01-01T00:00:00Z".  At most
+    1000 are handled per call, see `more`.
+    """
+    reason: _builtins.str
+    """For status.error.message and the audit trail; default "Task timed out and was reset" (seed)."""
+    @_builtins.property
+    def names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Full names, all of the parent."""
+
+    def __init__(
+        self,
+        *,
+        parent: _builtins.str = ...,
+        names: _abc.Iterable[_builtins.str] | None = ...,
+        filter: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "names", b"names", "parent", b"parent", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchResetTasksRequest: _TypeAlias = BatchResetTasksRequest  # noqa: Y015
+
+@_typing.final
+class BatchResetTasksResponse(_message.Message):
+    """Response of BatchResetTasks."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESULTS_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    more: _builtins.bool
+    """With a filter: call again, there may be more tasks."""
+    @_builtins.property
+    def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___BatchTaskResult]:
+        """One per task; in the order of names."""
+
+    def __init__(
+        self,
+        *,
+        results: _abc.Iterable[Global___BatchTaskResult] | None = ...,
+        more: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["more", b"more", "results", b"results"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchResetTasksResponse: _TypeAlias = BatchResetTasksResponse  # noqa: Y015
 
 @_typing.final
 class PauseTaskRequest(_message.Message):
@@ -1010,6 +1081,7 @@ class RetryTaskRequest(_message.Message):
     DISCARD_CHECKPOINTS_FIELD_NUMBER: _builtins.int
     RESOURCE_VERSION_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    KEEP_RETRY_COUNT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """tenants/{tenant}/tasks/{task}"""
     discard_checkpoints: _builtins.bool
@@ -1018,6 +1090,10 @@ class RetryTaskRequest(_message.Message):
     """Precondition; 0 = none."""
     request_id: _builtins.str
     """See IDEMPOTENCY."""
+    keep_retry_count: _builtins.bool
+    """Leave retry_count and runner_loss_count as they are.  Refused (PHASE_CONFLICT) for a task
+    whose retry_count has reached max_retries.
+    """
     def __init__(
         self,
         *,
@@ -1025,10 +1101,11 @@ class RetryTaskRequest(_message.Message):
         discard_checkpoints: _builtins.bool = ...,
         resource_version: _builtins.int = ...,
         request_id: _builtins.str = ...,
+        keep_retry_count: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["discard_checkpoints", b"discard_checkpoints", "name", b"name", "request_id", b"request_id", "resource_version", b"resource_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["discard_checkpoints", b"discard_checkpoints", "keep_retry_count", b"keep_retry_count", "name", b"name", "request_id", b"request_id", "resource_version", b"resource_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1754,6 +1831,7 @@ class TaskStats(_message.Message):
     OLDEST_PENDING_AGE_FIELD_NUMBER: _builtins.int
     SUCCESS_RATIO_FIELD_NUMBER: _builtins.int
     RETRY_COUNT_FIELD_NUMBER: _builtins.int
+    ENDED_DURATION_FIELD_NUMBER: _builtins.int
     total: _builtins.int
     """Tasks."""
     success_ratio: _builtins.float
@@ -1780,6 +1858,10 @@ class TaskStats(_message.Message):
     def oldest_pending_age(self) -> _duration_pb2.Duration:
         """Age of the oldest claimable task."""
 
+    @_builtins.property
+    def ended_duration(self) -> Global___DurationStats:
+        """Start to end of all ended tasks that were started, whatever their phase."""
+
     def __init__(
         self,
         *,
@@ -1791,10 +1873,11 @@ class TaskStats(_message.Message):
         oldest_pending_age: _duration_pb2.Duration | None = ...,
         success_ratio: _builtins.float = ...,
         retry_count: _builtins.int = ...,
+        ended_duration: Global___DurationStats | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["oldest_pending_age", b"oldest_pending_age", "queue_duration", b"queue_duration", "run_duration", b"run_duration"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ended_duration", b"ended_duration", "oldest_pending_age", b"oldest_pending_age", "queue_duration", b"queue_duration", "run_duration", b"run_duration"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "oldest_pending_age", b"oldest_pending_age", "phases", b"phases", "queue_duration", b"queue_duration", "retry_count", b"retry_count", "run_duration", b"run_duration", "success_ratio", b"success_ratio", "total", b"total"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ended_duration", b"ended_duration", "group", b"group", "oldest_pending_age", b"oldest_pending_age", "phases", b"phases", "queue_duration", b"queue_duration", "retry_count", b"retry_count", "run_duration", b"run_duration", "success_ratio", b"success_ratio", "total", b"total"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

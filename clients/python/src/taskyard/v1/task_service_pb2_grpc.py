@@ -100,6 +100,11 @@ class TaskServiceStub:
                 request_serializer=taskyard_dot_v1_dot_task__service__pb2.BatchRetryTasksRequest.SerializeToString,
                 response_deserializer=taskyard_dot_v1_dot_task__service__pb2.BatchRetryTasksResponse.FromString,
                 _registered_method=True)
+        self.BatchResetTasks = channel.unary_unary(
+                '/taskyard.v1.TaskService/BatchResetTasks',
+                request_serializer=taskyard_dot_v1_dot_task__service__pb2.BatchResetTasksRequest.SerializeToString,
+                response_deserializer=taskyard_dot_v1_dot_task__service__pb2.BatchResetTasksResponse.FromString,
+                _registered_method=True)
         self.ReportTaskStatus = channel.unary_unary(
                 '/taskyard.v1.TaskService/ReportTaskStatus',
                 request_serializer=taskyard_dot_v1_dot_task__service__pb2.ReportTaskStatusRequest.SerializeToString,
@@ -168,7 +173,7 @@ class TaskServiceServicer:
 
     def CreateTask(self, request, context):
         """Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-        Errors: NOT_FOUND (NOT_FOUND: tenant; TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
+        Errors: NOT_FOUND (NOT_FOUND: tenant, or an entity that must exist; TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
         id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
         TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
         RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
@@ -231,7 +236,7 @@ class TaskServiceServicer:
         """Deletes an ended task with its runs, logs and checkpoints; the audit trail stays.  Safe to
         repeat with allow_missing.
         Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH); FAILED_PRECONDITION
-        (PHASE_CONFLICT: it is live, cancel it first).
+        (PHASE_CONFLICT: it is live, cancel it first; DELETION_PROTECTED: by its task type).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -290,6 +295,18 @@ class TaskServiceServicer:
         """Retries up to 1000 tasks, by name or by filter, each on its own.  A repeat finds them
         live and returns PHASE_CONFLICT per task.
         Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task as RetryTask.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def BatchResetTasks(self, request, context):
+        """Takes up to 1000 leased tasks, by name or by filter, from their holders and queues them
+        again, each on its own: for tasks that hang although their runner is alive.  Uses up a runner
+        loss, no retry; `reason` becomes status.error.message.  Work that must not overlap is queued
+        once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT per task.
+        Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task: NOT_FOUND;
+        FAILED_PRECONDITION (PHASE_CONFLICT: no lease, or being cancelled).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -488,6 +505,11 @@ def add_TaskServiceServicer_to_server(servicer, server):
                     servicer.BatchRetryTasks,
                     request_deserializer=taskyard_dot_v1_dot_task__service__pb2.BatchRetryTasksRequest.FromString,
                     response_serializer=taskyard_dot_v1_dot_task__service__pb2.BatchRetryTasksResponse.SerializeToString,
+            ),
+            'BatchResetTasks': grpc.unary_unary_rpc_method_handler(
+                    servicer.BatchResetTasks,
+                    request_deserializer=taskyard_dot_v1_dot_task__service__pb2.BatchResetTasksRequest.FromString,
+                    response_serializer=taskyard_dot_v1_dot_task__service__pb2.BatchResetTasksResponse.SerializeToString,
             ),
             'ReportTaskStatus': grpc.unary_unary_rpc_method_handler(
                     servicer.ReportTaskStatus,
@@ -902,6 +924,33 @@ class TaskService:
             '/taskyard.v1.TaskService/BatchRetryTasks',
             taskyard_dot_v1_dot_task__service__pb2.BatchRetryTasksRequest.SerializeToString,
             taskyard_dot_v1_dot_task__service__pb2.BatchRetryTasksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def BatchResetTasks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/taskyard.v1.TaskService/BatchResetTasks',
+            taskyard_dot_v1_dot_task__service__pb2.BatchResetTasksRequest.SerializeToString,
+            taskyard_dot_v1_dot_task__service__pb2.BatchResetTasksResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -10,7 +10,8 @@ INVALID_ARGUMENT/FILTER_INVALID, so no filter can become a table scan):
   id, spec.task_type, spec.slot, spec.entity.type, spec.entity.id, spec.priority,
   status.phase, status.runner, status.attempt, status.retry_count, status.error.code,
   metadata.create_time, metadata.update_time, status.start_time, status.end_time,
-  metadata.creator.id, metadata.parent_task, metadata.labels.KEY, metadata.labels:KEY
+  metadata.creator.id, metadata.parent_task, metadata.labels.KEY, metadata.labels:KEY,
+  payload.NAME and payload:NAME, where NAME is one of TaskType.search_fields
 Enum literals are given with or without prefix (status.phase = RUNNING).  "*" at the end
 of a quoted string is a prefix match.  LIVE and TERMINAL are accepted for status.phase.  A
 label with an empty value is present; a text field is absent when empty.  External tasks
@@ -65,7 +66,7 @@ class TaskServiceStub:
     def __new__(cls, channel: _aio.Channel) -> TaskServiceAsyncStub: ...
     CreateTask: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.CreateTaskRequest, _task_service_pb2.CreateTaskResponse]
     """Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-    Errors: NOT_FOUND (NOT_FOUND: tenant; TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
+    Errors: NOT_FOUND (NOT_FOUND: tenant, or an entity that must exist; TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
     id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
     TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
     RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
@@ -104,7 +105,7 @@ class TaskServiceStub:
     """Deletes an ended task with its runs, logs and checkpoints; the audit trail stays.  Safe to
     repeat with allow_missing.
     Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH); FAILED_PRECONDITION
-    (PHASE_CONFLICT: it is live, cancel it first).
+    (PHASE_CONFLICT: it is live, cancel it first; DELETION_PROTECTED: by its task type).
     """
     CancelTask: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.CancelTaskRequest, _task_service_pb2.CancelTaskResponse]
     """Asks for cancellation; returns at once.  Idempotent: OK on a CANCELLED task.  Once it
@@ -139,6 +140,14 @@ class TaskServiceStub:
     """Retries up to 1000 tasks, by name or by filter, each on its own.  A repeat finds them
     live and returns PHASE_CONFLICT per task.
     Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task as RetryTask.
+    """
+    BatchResetTasks: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.BatchResetTasksRequest, _task_service_pb2.BatchResetTasksResponse]
+    """Takes up to 1000 leased tasks, by name or by filter, from their holders and queues them
+    again, each on its own: for tasks that hang although their runner is alive.  Uses up a runner
+    loss, no retry; `reason` becomes status.error.message.  Work that must not overlap is queued
+    once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT per task.
+    Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task: NOT_FOUND;
+    FAILED_PRECONDITION (PHASE_CONFLICT: no lease, or being cancelled).
     """
     ReportTaskStatus: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.ReportTaskStatusRequest, _task_service_pb2.ReportTaskStatusResponse]
     """Owner of an external task (spec.execution.external) reports status.  With `enqueue` the
@@ -226,7 +235,7 @@ class TaskServiceAsyncStub(TaskServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateTask: _aio.UnaryUnaryMultiCallable[_task_service_pb2.CreateTaskRequest, _task_service_pb2.CreateTaskResponse]  # type: ignore[assignment]
     """Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-    Errors: NOT_FOUND (NOT_FOUND: tenant; TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
+    Errors: NOT_FOUND (NOT_FOUND: tenant, or an entity that must exist; TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
     id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
     TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
     RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
@@ -265,7 +274,7 @@ class TaskServiceAsyncStub(TaskServiceStub):
     """Deletes an ended task with its runs, logs and checkpoints; the audit trail stays.  Safe to
     repeat with allow_missing.
     Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH); FAILED_PRECONDITION
-    (PHASE_CONFLICT: it is live, cancel it first).
+    (PHASE_CONFLICT: it is live, cancel it first; DELETION_PROTECTED: by its task type).
     """
     CancelTask: _aio.UnaryUnaryMultiCallable[_task_service_pb2.CancelTaskRequest, _task_service_pb2.CancelTaskResponse]  # type: ignore[assignment]
     """Asks for cancellation; returns at once.  Idempotent: OK on a CANCELLED task.  Once it
@@ -300,6 +309,14 @@ class TaskServiceAsyncStub(TaskServiceStub):
     """Retries up to 1000 tasks, by name or by filter, each on its own.  A repeat finds them
     live and returns PHASE_CONFLICT per task.
     Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task as RetryTask.
+    """
+    BatchResetTasks: _aio.UnaryUnaryMultiCallable[_task_service_pb2.BatchResetTasksRequest, _task_service_pb2.BatchResetTasksResponse]  # type: ignore[assignment]
+    """Takes up to 1000 leased tasks, by name or by filter, from their holders and queues them
+    again, each on its own: for tasks that hang although their runner is alive.  Uses up a runner
+    loss, no retry; `reason` becomes status.error.message.  Work that must not overlap is queued
+    once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT per task.
+    Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task: NOT_FOUND;
+    FAILED_PRECONDITION (PHASE_CONFLICT: no lease, or being cancelled).
     """
     ReportTaskStatus: _aio.UnaryUnaryMultiCallable[_task_service_pb2.ReportTaskStatusRequest, _task_service_pb2.ReportTaskStatusResponse]  # type: ignore[assignment]
     """Owner of an external task (spec.execution.external) reports status.  With `enqueue` the
@@ -389,7 +406,7 @@ class TaskServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_task_service_pb2.CreateTaskResponse, _abc.Awaitable[_task_service_pb2.CreateTaskResponse]]:
         """Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-        Errors: NOT_FOUND (NOT_FOUND: tenant; TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
+        Errors: NOT_FOUND (NOT_FOUND: tenant, or an entity that must exist; TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
         id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
         TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
         RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
@@ -458,7 +475,7 @@ class TaskServiceServicer:
         """Deletes an ended task with its runs, logs and checkpoints; the audit trail stays.  Safe to
         repeat with allow_missing.
         Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH); FAILED_PRECONDITION
-        (PHASE_CONFLICT: it is live, cancel it first).
+        (PHASE_CONFLICT: it is live, cancel it first; DELETION_PROTECTED: by its task type).
         """
 
     def CancelTask(
@@ -523,6 +540,19 @@ class TaskServiceServicer:
         """Retries up to 1000 tasks, by name or by filter, each on its own.  A repeat finds them
         live and returns PHASE_CONFLICT per task.
         Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task as RetryTask.
+        """
+
+    def BatchResetTasks(
+        self,
+        request: _task_service_pb2.BatchResetTasksRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_task_service_pb2.BatchResetTasksResponse, _abc.Awaitable[_task_service_pb2.BatchResetTasksResponse]]:
+        """Takes up to 1000 leased tasks, by name or by filter, from their holders and queues them
+        again, each on its own: for tasks that hang although their runner is alive.  Uses up a runner
+        loss, no retry; `reason` becomes status.error.message.  Work that must not overlap is queued
+        once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT per task.
+        Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task: NOT_FOUND;
+        FAILED_PRECONDITION (PHASE_CONFLICT: no lease, or being cancelled).
         """
 
     def ReportTaskStatus(

@@ -71,6 +71,11 @@ class TaskType(_message.Message):
     ON_RUNNER_LOST_FIELD_NUMBER: _builtins.int
     CALLBACK_FIELD_NUMBER: _builtins.int
     ARCHIVE_FIELD_NUMBER: _builtins.int
+    SEARCH_FIELDS_FIELD_NUMBER: _builtins.int
+    DELETION_PROTECTION_FIELD_NUMBER: _builtins.int
+    ENTITIES_MUST_EXIST_FIELD_NUMBER: _builtins.int
+    SLOT_REQUIRED_FIELD_NUMBER: _builtins.int
+    ATTEMPT_TIMEOUT_REQUIRED_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """tenants/{tenant}/taskTypes/{task_type}; the id is at most 128 characters (seed)."""
     description: _builtins.str
@@ -119,6 +124,16 @@ class TaskType(_message.Message):
     """Default spec.on_runner_lost."""
     archive: _builtins.bool
     """Whether ended tasks move to the archive after their retention, or are deleted."""
+    deletion_protection: _builtins.bool
+    """DeleteTask refuses its tasks, and retention does not delete them: it must be 0 or lead to the
+    archive.
+    """
+    entities_must_exist: _builtins.bool
+    """Tasks name an entity that RegisterEntities has stored; checked at create."""
+    slot_required: _builtins.bool
+    """A task must have a slot: its own, or that of its entity."""
+    attempt_timeout_required: _builtins.bool
+    """A task must set attempt_timeout itself, or get it from attempt_timeout of the type."""
     @_builtins.property
     def config(self) -> _common_pb2.Payload:
         """Configuration handed to the runner with every assignment (seed: config_json).
@@ -203,6 +218,13 @@ class TaskType(_message.Message):
     def callback(self) -> _task_pb2.Callback:
         """Default spec.callback."""
 
+    @_builtins.property
+    def search_fields(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Members of the payload's JSON object that taskdb extracts when a task is created: filterable
+        as payload.NAME, text and numbers and booleans only.  Dots lead into nested objects.  A value
+        above 256 characters is not extracted.  Applies to tasks that are created afterwards.
+        """
+
     def __init__(
         self,
         *,
@@ -247,10 +269,15 @@ class TaskType(_message.Message):
         on_runner_lost: _task_pb2.RunnerLostPolicy.ValueType = ...,
         callback: _task_pb2.Callback | None = ...,
         archive: _builtins.bool = ...,
+        search_fields: _abc.Iterable[_builtins.str] | None = ...,
+        deletion_protection: _builtins.bool = ...,
+        entities_must_exist: _builtins.bool = ...,
+        slot_required: _builtins.bool = ...,
+        attempt_timeout_required: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_max_steps", b"_max_max_steps", "_max_priority", b"_max_priority", "_max_steps", b"_max_steps", "_min_priority", b"_min_priority", "_priority", b"_priority", "attempt_timeout", b"attempt_timeout", "callback", b"callback", "checkpoint_interval", b"checkpoint_interval", "config", b"config", "create_time", b"create_time", "execution", b"execution", "max_attempt_timeout", b"max_attempt_timeout", "max_max_steps", b"max_max_steps", "max_priority", b"max_priority", "max_steps", b"max_steps", "min_attempt_timeout", b"min_attempt_timeout", "min_priority", b"min_priority", "orphan_timeout", b"orphan_timeout", "placement", b"placement", "priority", b"priority", "queue_timeout", b"queue_timeout", "resources", b"resources", "retention", b"retention", "retry", b"retry", "silence_timeout", b"silence_timeout", "stop_grace_period", b"stop_grace_period", "total_timeout", b"total_timeout", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_max_steps", b"_max_max_steps", "_max_priority", b"_max_priority", "_max_steps", b"_max_steps", "_min_priority", b"_min_priority", "_priority", b"_priority", "admission", b"admission", "allow_execution_override", b"allow_execution_override", "archive", b"archive", "attempt_timeout", b"attempt_timeout", "callback", b"callback", "checkpoint_interval", b"checkpoint_interval", "config", b"config", "create_time", b"create_time", "description", b"description", "disabled", b"disabled", "entity_types", b"entity_types", "env", b"env", "execution", b"execution", "max_attempt_timeout", b"max_attempt_timeout", "max_max_steps", b"max_max_steps", "max_priority", b"max_priority", "max_steps", b"max_steps", "min_attempt_timeout", b"min_attempt_timeout", "min_priority", b"min_priority", "name", b"name", "on_runner_lost", b"on_runner_lost", "orphan_timeout", b"orphan_timeout", "overlap", b"overlap", "payload_schema", b"payload_schema", "placement", b"placement", "priority", b"priority", "queue_paused", b"queue_paused", "queue_timeout", b"queue_timeout", "resource_version", b"resource_version", "resources", b"resources", "result_schema", b"result_schema", "retention", b"retention", "retry", b"retry", "revision", b"revision", "runner_id_pattern", b"runner_id_pattern", "silence_timeout", b"silence_timeout", "stop_grace_period", b"stop_grace_period", "task_id_pattern", b"task_id_pattern", "task_id_prefix", b"task_id_prefix", "total_timeout", b"total_timeout", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_max_steps", b"_max_max_steps", "_max_priority", b"_max_priority", "_max_steps", b"_max_steps", "_min_priority", b"_min_priority", "_priority", b"_priority", "admission", b"admission", "allow_execution_override", b"allow_execution_override", "archive", b"archive", "attempt_timeout", b"attempt_timeout", "attempt_timeout_required", b"attempt_timeout_required", "callback", b"callback", "checkpoint_interval", b"checkpoint_interval", "config", b"config", "create_time", b"create_time", "deletion_protection", b"deletion_protection", "description", b"description", "disabled", b"disabled", "entities_must_exist", b"entities_must_exist", "entity_types", b"entity_types", "env", b"env", "execution", b"execution", "max_attempt_timeout", b"max_attempt_timeout", "max_max_steps", b"max_max_steps", "max_priority", b"max_priority", "max_steps", b"max_steps", "min_attempt_timeout", b"min_attempt_timeout", "min_priority", b"min_priority", "name", b"name", "on_runner_lost", b"on_runner_lost", "orphan_timeout", b"orphan_timeout", "overlap", b"overlap", "payload_schema", b"payload_schema", "placement", b"placement", "priority", b"priority", "queue_paused", b"queue_paused", "queue_timeout", b"queue_timeout", "resource_version", b"resource_version", "resources", b"resources", "result_schema", b"result_schema", "retention", b"retention", "retry", b"retry", "revision", b"revision", "runner_id_pattern", b"runner_id_pattern", "search_fields", b"search_fields", "silence_timeout", b"silence_timeout", "slot_required", b"slot_required", "stop_grace_period", b"stop_grace_period", "task_id_pattern", b"task_id_pattern", "task_id_prefix", b"task_id_prefix", "total_timeout", b"total_timeout", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_max_steps: _TypeAlias = _typing.Literal["max_max_steps"]  # noqa: Y015
     _WhichOneofArgType__max_max_steps: _TypeAlias = _typing.Literal["_max_max_steps", b"_max_max_steps"]  # noqa: Y015

@@ -43,6 +43,7 @@ class RunDirectory:
     config = cached_property(lambda self: self.private / "config")
     result = cached_property(lambda self: self.private / "result")
     error = cached_property(lambda self: self.private / "error")
+    metrics = cached_property(lambda self: self.private / "metrics")
 
     def make(self) -> None:
         """Make it, once. Raises OSError if the disk has no room."""

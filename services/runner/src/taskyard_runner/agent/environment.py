@@ -54,12 +54,17 @@ def _run_variables(assignment: Assignment, directory: RunDirectory) -> dict[str,
         "TASKYARD_FENCE": fencing_token(lease),
         "TASKYARD_RESULT_FILE": str(directory.result),
         "TASKYARD_ERROR_FILE": str(directory.error),
+        "TASKYARD_METRICS_FILE": str(directory.metrics),
         "TASKYARD_CHECKPOINT_DIR": str(directory.checkpoint),
         "TASKYARD_CHECKPOINT_SEQUENCE": str(assignment.checkpoint.sequence),
         "TASKYARD_CHECKPOINT_INTERVAL": str(seconds(spec.checkpoint_interval)),
     }
     if assignment.HasField("checkpoint"):
         found["TASKYARD_CHECKPOINT_FILE"] = str(directory.restored)
+    if spec.HasField("entity"):
+        found |= {"TASKYARD_ENTITY_TYPE": spec.entity.type, "TASKYARD_ENTITY_ID": spec.entity.id}
+    if spec.HasField("not_before"):
+        found["TASKYARD_SCHEDULED_TIME"] = spec.not_before.ToJsonString()
     if spec.HasField("max_steps"):
         found["TASKYARD_MAX_STEPS"] = str(spec.max_steps)
     if spec.payload.WhichOneof("value"):

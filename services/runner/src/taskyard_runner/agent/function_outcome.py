@@ -19,7 +19,7 @@ def ended(run: FunctionRun, answer: dict[str, Any] | None) -> RunReport | None:
         return None
     if answer is not None and "stopped" in answer:
         reason = run.reason or StopReason.SHUTDOWN
-        return outcome.judge({"stop_reason": reason}, run.directory.result, run.directory.error)
+        return outcome.judge({"stop_reason": reason}, run.directory)
     return function.report_of(answer)
 
 
@@ -33,4 +33,4 @@ def lost(run: FunctionRun, result: Message, *, is_culprit: bool) -> RunReport | 
     if not result.get("stop_reason") and outcome.exit_code(result) == 0:
         message = "the function ended its process"
         return outcome.failed(ERROR_CLASS_TRANSIENT, "HOST_EXITED", message)
-    return outcome.judge(result, run.directory.result, run.directory.error)
+    return outcome.judge(result, run.directory)

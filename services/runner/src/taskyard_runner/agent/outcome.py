@@ -51,12 +51,16 @@ from taskyard.v1.lease_pb2 import (
     RunTimedOut,
 )
 from taskyard.v1.task_pb2 import TaskResult
+from taskyard_runner.agent.directory import RunDirectory
 from taskyard_runner.agent.files import read_regular
 from taskyard_runner.warden.deadline import StopReason
 
 MAX_RESULT_BYTES = 1 << 20
 _MAX_ERROR_BYTES = 65536
 _MAX_RETRY_AFTER = 86400
+_MAX_METRICS_BYTES = 65536
+# Above it a double is infinite; NaN is not below it either.
+_MAX_METRIC = 1.8e308
 
 # Of sysexits.h: errors that a retry with the same input and host repeats.
 PERMANENT_EXIT_CODES = frozenset((64, 65, 77, 78))
@@ -90,9 +94,7 @@ _RELEASES: dict[StopReason, tuple[ReleaseReason.ValueType, str]] = {
 _CODE = re.compile(r"[A-Z][A-Z0-9_]{0,61}[A-Z0-9]")
 
 
-def judge(
-    result: Mapping[str, Any], result_file: Path, error_file: Path, owner: int | None = None
-) -> RunReport | None:
+def judge(result: Mapping[str, Any], files: RunDirectory, owner: int | None = None) -> RunReport | None:
     """The report about an ended run, without lease; None if nothing is to be reported (ABORT)."""
     reason = StopReason(result["stop_reason"]) if result.get("stop_reason") else None
     if result.get("start_error"):
@@ -110,8 +112,8 @@ def judge(
     if reason in _RELEASES:
         return released(*_RELEASES[reason])
     if code == 0:
-        return _succeeded(result, result_file, owner)
-    return _failed(result, code, error_file, owner)
+        return _succeeded(result, files, owner)
+    return _failed(result, code, files.error, owner)
 
 
 def exit_code(result: Mapping[str, Any]) -> int | None:
@@ -145,17 +147,16 @@ def start_failed(step: str, number: int, detail: str, *, own_user: bool = False)
     )
 
 
-def _succeeded(result: Mapping[str, Any], result_file: Path, owner: int | None) -> RunReport:
+def _succeeded(result: Mapping[str, Any], files: RunDirectory, owner: int | None) -> RunReport:
     try:
-        output = read_output(result_file, owner)
+        output = read_output(files.result, owner)
     except ValueError as error:
         return failed(ERROR_CLASS_PERMANENT, "RESULT_TOO_LARGE", str(error))
     except OSError as error:
         return failed(ERROR_CLASS_PERMANENT, "RESULT_UNREADABLE", f"TASKYARD_RESULT_FILE: {error.strerror}")
     task_result = TaskResult(output=output)
-    task_result.metrics.update(
-        {"cpu_seconds": result.get("cpu_seconds", 0.0), "max_rss_bytes": result.get("max_rss_bytes", 0)}
-    )
+    measured = {name: result.get(name, 0) for name in ("cpu_seconds", "max_rss_bytes")}
+    task_result.metrics.update({**measured, **read_metrics(files.metrics, owner)})
     return RunReport(succeeded=RunSucceeded(result=task_result, exit_code=0))
 
 
@@ -169,6 +170,24 @@ def read_output(path: Path, owner: int | None = None) -> Payload | None:
             f"the result is larger than {MAX_RESULT_BYTES} bytes; store it elsewhere and name it"
         )
     return Payload(raw=content, content_type=_content_type(content))
+
+
+def read_metrics(path: Path, owner: int | None = None) -> dict[str, float]:
+    """The finite numbers of the workload's metrics file, a JSON object; empty if it is none."""
+    try:
+        content = read_regular(path, _MAX_METRICS_BYTES, owner)
+        found = json.loads(content) if content else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {name: value for name, value in found.items() if is_metric(name, value)}
+
+
+def is_metric(name: str, value: Any) -> bool:
+    """Whether it can be a number of the result."""
+    number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MAX_METRIC
+    return number and "\0" not in name
 
 
 def _content_type(content: bytes) -> str:

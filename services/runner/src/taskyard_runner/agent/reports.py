@@ -86,8 +86,9 @@ class Reports:
     def recover(self, report: RunReport) -> str:
         """Register a report that an earlier agent spooled; its kind."""
         kind = str(report.WhichOneof("report"))
-        index = self.starts if kind == "started" else self.outcomes
-        index[report.seq] = key_of(report.lease)
+        if kind != "progress":
+            index = self.starts if kind == "started" else self.outcomes
+            index[report.seq] = key_of(report.lease)
         return kind
 
     def decided(self, through_seq: int) -> list[RunKey]:

@@ -185,7 +185,7 @@ class Runs:
         else:
             self._logs.ended(run.key)
         owner = run.directory.owner[0] if run.directory.owner is not None else None
-        report = outcome.judge(result, run.directory.result, run.directory.error, owner)
+        report = outcome.judge(result, run.directory, owner)
         kind = str(report.WhichOneof("report")) if report is not None else "aborted"
         _ended.add(1, {"outcome": kind})
         run.end_span(kind)
@@ -195,6 +195,8 @@ class Runs:
             return
         if not run.started and implies_start(report):
             self.reports.append(run.held, RunReport(started=RunStarted()))
+        if run.held.progress_unreported and implies_start(report):
+            self.reports.append(run.held, RunReport(progress=run.held.progress))
         report.time.CopyFrom(timestamp(result["end_time"]))
         self.spawn(self._deliver(run, report))
         self._changed()
@@ -296,7 +298,7 @@ class Runs:
 
     def recovered(self, report: RunReport) -> None:
         """Restore a report that an earlier agent spooled."""
-        if self.reports.recover(report) == "started":
+        if self.reports.recover(report) in ("started", "progress"):
             return
         held = Held(report.lease, "", 0.0, state=HELD_STATE_ENDED, outcome_seq=report.seq)
         self._leases.add(held)

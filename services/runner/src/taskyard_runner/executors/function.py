@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
+from datetime import UTC
 from typing import Any
 
 from google.protobuf.duration_pb2 import Duration
@@ -87,6 +88,7 @@ def describe(
     if assignment.HasField("checkpoint"):
         extra["checkpoint"] = assignment.checkpoint.sequence
         extra["restored_type"] = assignment.checkpoint.content_type
+    _describe_task(spec, extra)
     if spec.HasField("resources"):
         resources = spec.resources
         extra["resources"] = [resources.cpu_millis, resources.memory_mb, resources.disk_mb]
@@ -100,6 +102,19 @@ def describe(
         raw,
         extra or None,
     ]
+
+
+def _describe_task(spec: TaskSpec, extra: dict[str, Any]) -> None:
+    """Add what the function can ask its context about the task, where the task has it."""
+    if spec.HasField("entity"):
+        extra["entity"] = [spec.entity.type, spec.entity.id]
+    if spec.HasField("max_steps"):
+        extra["max_steps"] = spec.max_steps
+    if spec.HasField("checkpoint_interval"):
+        interval = spec.checkpoint_interval
+        extra["checkpoint_interval"] = interval.seconds + interval.nanos / 1e9
+    if spec.HasField("not_before"):
+        extra.setdefault("scheduled_time", spec.not_before.ToDatetime(UTC).isoformat())
 
 
 def _timing(spec: TaskSpec) -> dict[str, Any]:
@@ -143,9 +158,13 @@ def report_of(result: dict[str, Any] | None) -> RunReport:
         return report
     if "error" in result:
         return _failed(result["error"])
-    content = base64.b64decode(result["b64"]) if "b64" in result else result["text"].encode()
-    output = Payload(raw=content, content_type=result["type"])
-    return RunReport(succeeded=RunSucceeded(result=TaskResult(output=output)))
+    found = TaskResult()
+    if "type" in result:
+        content = base64.b64decode(result["b64"]) if "b64" in result else result["text"].encode()
+        found.output.CopyFrom(Payload(raw=content, content_type=result["type"]))
+    if "metrics" in result:
+        found.metrics.update(result["metrics"])
+    return RunReport(succeeded=RunSucceeded(result=found))
 
 
 def _clean(text: str) -> str:

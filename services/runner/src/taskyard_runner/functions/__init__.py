@@ -1,7 +1,7 @@
 """Functions for `taskyard-runner --app module:app`: register them, and use the context they are given."""
 
 from taskyard_runner.functions.app import App, task
-from taskyard_runner.functions.context import AsyncContext, Child, Context
+from taskyard_runner.functions.context import AsyncContext, Child, Context, Entity
 from taskyard_runner.functions.errors import (
     Cancelled,
     FunctionError,
@@ -18,6 +18,7 @@ __all__ = [
     "Cancelled",
     "Child",
     "Context",
+    "Entity",
     "FunctionError",
     "InvalidPayload",
     "InvalidResult",

@@ -11,12 +11,14 @@ import base64
 import contextvars
 import itertools
 import json
+import math
 import os
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
 
 from taskyard_runner.functions.errors import Cancelled, RequestFailed
 from taskyard_runner.functions.work import JSON, Work
@@ -40,6 +42,13 @@ class Port(Protocol):
     def offer(self, run: str, content: bytes) -> str:
         """Put a checkpoint where the runner finds it; its name."""
         ...
+
+
+class Entity(NamedTuple):
+    """The business object that a task works on."""
+
+    type: str
+    id: str
 
 
 @dataclass(frozen=True)
@@ -79,6 +88,8 @@ class BaseContext:
         self._reason = ""
         # The function has observed the stop, so its end counts as stopped.
         self.stop_handled = False
+        # The numbers of the result, by name.
+        self.reported_metrics: dict[str, float] = {}
 
     @property
     def payload(self) -> Any:
@@ -110,6 +121,23 @@ class BaseContext:
         return self._work.attempt
 
     @property
+    def entity(self) -> Entity | None:
+        """The business object that the task works on: its type and id."""
+        found = self._work.extra.get("entity")
+        return Entity(*found) if found else None
+
+    @property
+    def max_steps(self) -> int | None:
+        """The step budget of the task."""
+        found = self._work.extra.get("max_steps")
+        return None if found is None else int(found)
+
+    @property
+    def checkpoint_interval(self) -> float:
+        """Seconds between checkpoints that the task asks for; 0 = as the function sees fit."""
+        return float(self._work.extra.get("checkpoint_interval", 0))
+
+    @property
     def fence(self) -> str:
         """Token for the function's own side effects: a store that has seen a later one refuses this one."""
         return self._work.fence
@@ -128,6 +156,12 @@ class BaseContext:
         """W3C trace context of the run."""
         return str(self._work.extra.get("traceparent", ""))
 
+    @property
+    def scheduled_time(self) -> datetime | None:
+        """The time that the task is for: of its schedule, else its not_before; None if it has neither."""
+        found = self._work.extra.get("scheduled_time")
+        return None if found is None else datetime.fromisoformat(found)
+
     # -- reporting
 
     def progress(self, percent: int, message: str = "", *, step: int = 0) -> None:
@@ -136,14 +170,32 @@ class BaseContext:
             raise ValueError(f"percent {percent} is not between 0 and 100")
         self._port.progress(self._work.run, {"percent": int(percent), "message": message, "step": step})
 
-    def log(self, message: str, level: str = "info", **details: Any) -> None:
-        """Write a log entry. Raises ValueError for an unknown level."""
+    def log(
+        self, message: str, level: str = "info", *, step: int | None = None, action: str = "", **details: Any
+    ) -> None:
+        """Write a log entry, with the step and the action it belongs to. Raises ValueError."""
         if level not in _LEVELS:
             raise ValueError(f"level {level!r} is unknown; use one of {', '.join(_LEVELS)}")
+        if step is not None and not 0 <= step < 2**31:
+            raise ValueError(f"step {step} is not between 0 and {2**31 - 1}")
         entry: dict[str, Any] = {"level": level, "message": message}
+        if step is not None:
+            entry["step"] = int(step)
+        if action:
+            entry["action"] = action
         if details:
             entry["details"] = json.loads(json.dumps(details, default=str))
         self._port.log(self._work.run, entry)
+
+    def metrics(self, **numbers: float) -> None:
+        """Set numbers of the result (`result.metrics`); a later value of a name replaces the earlier one.
+
+        Raises ValueError for what is no finite number. They are stored if the run succeeds.
+        """
+        for name, number in numbers.items():
+            if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+                raise ValueError(f"metric {name} is {number!r}, which is no finite number")
+        self.reported_metrics |= numbers
 
     # -- stopping
 

@@ -142,7 +142,7 @@ class Host:
             if stopped:
                 outcome = {"stopped": True}
             elif error is None:
-                outcome = verdict.succeeded(value)
+                outcome = verdict.succeeded(value, run.reported_metrics)
         except Permanent as refused:
             error = refused
         if error is not None and not stopped:

@@ -60,6 +60,7 @@ class TestRun:
     progress: list[Progress] = field(default_factory=list)
     logs: list[tuple[str, str]] = field(default_factory=list)
     checkpoints: list[Any] = field(default_factory=list)
+    metrics: dict[str, float] = field(default_factory=dict)
     # Tasks it created, as TaskSpec's fields in JSON form.
     children: list[dict[str, Any]] = field(default_factory=list)
 
@@ -106,13 +107,26 @@ def run(
     config: Any = None,
     env: Mapping[str, str] | None = None,
     stop: str = "",
+    entity: tuple[str, str] | None = None,
+    max_steps: int | None = None,
 ) -> TestRun:
     """Call a function to its end. With `stop` (such as "cancel") it is asked to stop before it begins.
 
     Raises KeyError if the app has no such function. Not inside a running event loop: there, await `arun`.
     """
     return asyncio.run(
-        arun(app, name, payload, attempt=attempt, checkpoint=checkpoint, config=config, env=env, stop=stop)
+        arun(
+            app,
+            name,
+            payload,
+            attempt=attempt,
+            checkpoint=checkpoint,
+            config=config,
+            env=env,
+            stop=stop,
+            entity=entity,
+            max_steps=max_steps,
+        )
     )
 
 
@@ -126,6 +140,8 @@ async def arun(
     config: Any = None,
     env: Mapping[str, str] | None = None,
     stop: str = "",
+    entity: tuple[str, str] | None = None,
+    max_steps: int | None = None,
 ) -> TestRun:
     """As run, inside a running event loop."""
     function = app.get(name)
@@ -136,6 +152,10 @@ async def arun(
         extra: dict[str, Any] = {"env": dict(env or {})}
         if config is not None:
             extra["config"] = json.dumps(config)
+        if entity is not None:
+            extra["entity"] = list(entity)
+        if max_steps is not None:
+            extra["max_steps"] = max_steps
         if checkpoint is not None:
             content, extra["restored_type"] = encode(checkpoint)
             extra["restored"] = file.name
@@ -166,6 +186,7 @@ async def _call(function: Function, work: Work, recorded: TestRun, stop: str) ->
         positional = (made,) if function.signature.takes_context else ()
         value = await _result(function, positional, arguments, made)
         recorded.stopped = bool(stop) and made.stop_handled
+        recorded.metrics = made.reported_metrics
         stored = None if recorded.stopped else verdict.succeeded(value)
         recorded.result = _stored(stored)
     except (Exception, asyncio.CancelledError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import traceback
+from collections.abc import Mapping
 from types import FrameType
 from typing import Any
 
@@ -25,8 +26,13 @@ _MAX_TRACE = 16_000
 _CODE = "EXCEPTION"
 
 
-def succeeded(value: Any) -> dict[str, Any] | None:
-    """The result of a call; None if it returned nothing. Raises InvalidResult."""
+def succeeded(value: Any, metrics: Mapping[str, float] | None = None) -> dict[str, Any] | None:
+    """The result of a call; None if it returned and measured nothing. Raises InvalidResult."""
+    output = _output(value)
+    return {**(output or {}), "metrics": dict(metrics)} if metrics else output
+
+
+def _output(value: Any) -> dict[str, Any] | None:
     if value is None:
         return None
     if isinstance(value, bytes | bytearray | memoryview):

@@ -105,6 +105,9 @@ class Wire:
             request = {"op": "request", "request": number, "message": {"run": run, **message}}
             self._requests[number] = (request, future)
             if self._socket is not None:
+                # A checkpoint is stored with the progress that was reported before it.
+                if (progress := self._progress.pop(run, None)) is not None:
+                    self._outgoing += encode({"op": "update", "progress": {run: progress}})
                 self._outgoing += encode(request)
         self.wake()
         return future

@@ -189,6 +189,8 @@ def _describe_requirement(requirement: Requirement, runner: RunnerProfile) -> tu
             return has + wanted, f'set its label {key} to "{values[0] if values else ""}"'
         case Operator.NOT_IN:
             return f"{has}, which the task excludes", f"change or remove its label {key}"
+        case Operator.TAGGED:
+            return f'none of its labels is or has the value "{key}"', f"add a label {key} to it"
         case Operator.EXISTS:
             return has, f"add a label {key} to it"
         case Operator.DOES_NOT_EXIST:

@@ -23,6 +23,8 @@ class Operator(IntEnum):
     NOT_IN = 2
     EXISTS = 3
     DOES_NOT_EXIST = 4
+    # Not of the contract's enum: RunnerConstraint.tags. The key is a label's key or value.
+    TAGGED = 100
 
 
 class Obstacle(Enum):
@@ -51,6 +53,8 @@ class Requirement:
     def met_by(self, labels: Mapping[str, str]) -> bool:
         if self.operator is Operator.EXISTS:
             return self.key in labels
+        if self.operator is Operator.TAGGED:
+            return self.key in labels or self.key in labels.values()
         if self.operator is Operator.DOES_NOT_EXIST:
             return self.key not in labels
         found = self.key in labels and labels[self.key] in self.values

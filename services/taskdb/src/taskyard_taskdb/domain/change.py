@@ -37,6 +37,8 @@ class ChangeEvent(IntEnum):
     TASK_REPORT_REJECTED = 23
     # It became claimable, or waits for its slot, after a delay or behind another task.
     TASK_QUEUED = 24
+    # Taken from its holder by a user.
+    TASK_RESET = 25
 
     RUNNER_REGISTERED = 40
     RUNNER_CONNECTED = 41

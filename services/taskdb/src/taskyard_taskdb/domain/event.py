@@ -239,6 +239,15 @@ class RetryRequested(Event):
     """RetryTask."""
 
     discard_checkpoints: bool = False
+    # The retries and losses that were used up stay so.
+    keep_retry_count: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetRequested(Event):
+    """BatchResetTasks: a run that hangs is taken from its holder."""
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

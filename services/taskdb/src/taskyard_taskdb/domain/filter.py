@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 from taskyard.errors import FilterInvalid
+from taskyard_taskdb.domain import search_fields
 from taskyard_taskdb.domain.filter_fields import TASK_FIELDS, Field, FieldTable, FieldType, Value
 
 
@@ -268,6 +269,10 @@ class _Parser:
         known = self._fields.find(name.text)
         if known is not None:
             return known, ""
+        searched = name.text.removeprefix("payload.")
+        if self._fields is TASK_FIELDS and searched != name.text and searched:
+            key = f"{search_fields.PREFIX}{searched}"
+            return Field(f"{self._fields.labels}.{key}", FieldType.LABEL), key
         label = name.text.removeprefix(f"{self._fields.labels}.")
         if self._fields.labels and label != name.text and label:
             return Field(name.text, FieldType.LABEL), label
@@ -281,11 +286,15 @@ def _shown(token: Token) -> str:
 
 
 def _has(field: Field, label: str, literal: Token) -> Node:
+    if field.path == "payload":
+        return Has(Field("metadata.labels", FieldType.LABELS), f"{search_fields.PREFIX}{literal.text}")
     if field.type is FieldType.LABELS:
         return Has(field, literal.text)
     if literal.kind is TokenKind.WORD and literal.text == "*":
         return Has(field, label)
-    raise invalid(literal, f'"{field.path}:" asks whether there is a value; write {field.path}:* or use "="')
+    raise invalid(
+        literal, f'"{field.shown}:" asks whether there is a value; write {field.shown}:* or use "="'
+    )
 
 
 def _comparison(field: Field, label: str, sign: Token, literal: Token) -> Node:
@@ -294,7 +303,7 @@ def _comparison(field: Field, label: str, sign: Token, literal: Token) -> Node:
         raise invalid(sign, f'{path} needs a key: {path}.KEY = "value", or {path}:KEY')
     if sign.text not in field.operators:
         allowed = " ".join(field.operators)
-        raise invalid(sign, f"{field.path} can not be compared by {sign.text}; use one of {allowed}")
+        raise invalid(sign, f"{field.shown} can not be compared by {sign.text}; use one of {allowed}")
     prefix = field.prefixes and literal.kind is TokenKind.TEXT and literal.text.endswith("*")
     value = literal.text[:-1] if prefix else _read(field, literal)
     return Comparison(field, sign.text, value, prefix, label)
@@ -304,7 +313,7 @@ def _read(field: Field, literal: Token) -> Value:
     try:
         return field.read(literal.text)
     except ValueError as problem:
-        raise invalid(literal, f'"{literal.text[:80]}" does not fit {field.path}: {problem}') from None
+        raise invalid(literal, f'"{literal.text[:80]}" does not fit {field.shown}: {problem}') from None
 
 
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {

@@ -48,6 +48,11 @@ class Field:
         return ORDERED if self.type in (FieldType.NUMBER, FieldType.TIME) else EQUAL
 
     @property
+    def shown(self) -> str:
+        """The path as a caller writes it."""
+        return self.path.removeprefix("metadata.labels.$")
+
+    @property
     def prefixes(self) -> bool:
         """Whether "*" at the end of a quoted value makes it a prefix."""
         return self.type in (FieldType.TEXT, FieldType.LABEL)
@@ -155,6 +160,7 @@ TASK_FIELDS = FieldTable(
         "metadata.creator.id": FieldType.TEXT,
         "metadata.parent_task": FieldType.TASK,
         "metadata.labels": FieldType.LABELS,
+        "payload": FieldType.LABELS,
     },
     labels="metadata.labels",
 )

@@ -50,9 +50,23 @@ class Stats:
     group: Mapping[str, str]
     phases: dict[Phase, int] = field(default_factory=dict)
     retry_count: int = 0
+    # Of successful runs, of waits, and of last runs of tasks that ended otherwise.
     run: Durations = field(default_factory=Durations)
     queue: Durations = field(default_factory=Durations)
+    failed: Durations = field(default_factory=Durations)
     oldest_pending: float | None = None
+
+    @property
+    def ended(self) -> Durations:
+        """Of all tasks that were started and have ended."""
+        both = Durations()
+        for part in (self.run, self.failed):
+            both.count += part.count
+            both.seconds += part.seconds
+            both.longest = max(both.longest, part.longest)
+            for step, count in part.steps.items():
+                both.steps[step] += count
+        return both
 
     @property
     def total(self) -> int:

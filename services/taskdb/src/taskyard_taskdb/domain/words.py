@@ -48,6 +48,7 @@ class Kind(IntEnum):
     WASM = 4
     FUNCTION = 5
     EXTERNAL = 6
+    EMBEDDED = 7
 
 
 class Restart(IntEnum):

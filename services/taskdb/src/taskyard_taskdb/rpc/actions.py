@@ -1,4 +1,4 @@
-"""CancelTask, PauseTask, ResumeTask, RetryTask, DeleteTask, BatchCancelTasks and BatchRetryTasks."""
+"""CancelTask, PauseTask, ResumeTask, RetryTask, DeleteTask, and the batches of cancel, retry and reset."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from taskyard import status as wire
-from taskyard.errors import NotFound, TaskyardError
+from taskyard.errors import DeletionProtected, NotFound, TaskyardError
 from taskyard.v1 import task_pb2, task_service_pb2
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.domain import event as events
@@ -18,30 +18,37 @@ from taskyard_taskdb.domain import filter as filters
 from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.rpc import access, convert
 from taskyard_taskdb.rpc.reads import read_current
+from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.rpc.validate import check_text, validate_batch
 from taskyard_taskdb.storage.action.actions import Actions, Ask
 from taskyard_taskdb.storage.archive import archive
 from taskyard_taskdb.storage.create.request_ids import Method, Request
 from taskyard_taskdb.storage.pool import Pool
-from taskyard_taskdb.storage.read import listing
+from taskyard_taskdb.storage.read import listing, tasks
 from taskyard_taskdb.storage.read.listing import Query
 from taskyard_taskdb.storage.read.tasks import Key
 from taskyard_taskdb.storage.tenant.tenants import TenantCache
 
 CANCEL_GRACE = timedelta(seconds=30)
 PAUSE_GRACE = timedelta(seconds=60)
+RESET_REASON = "Task timed out and was reset"
 MAX_BATCH = 1000
 
-BatchRequest = task_service_pb2.BatchCancelTasksRequest | task_service_pb2.BatchRetryTasksRequest
+BatchRequest = (
+    task_service_pb2.BatchCancelTasksRequest
+    | task_service_pb2.BatchRetryTasksRequest
+    | task_service_pb2.BatchResetTasksRequest
+)
 Results = list[task_service_pb2.BatchTaskResult]
 
 
 class ActionHandler:
     """TaskService.CancelTask, PauseTask, ResumeTask, RetryTask, DeleteTask, and the batches of them."""
 
-    def __init__(self, pool: Pool, tenants: TenantCache, actions: Actions) -> None:
+    def __init__(self, pool: Pool, tenants: TenantCache, types: TypeCache, actions: Actions) -> None:
         self._pool = pool
         self._tenants = tenants
+        self._types = types
         self._actions = actions
 
     async def CancelTask(
@@ -79,6 +86,7 @@ class ActionHandler:
             actor=access.caller(),
             request_id=request.request_id or None,
             discard_checkpoints=request.discard_checkpoints,
+            keep_retry_count=request.keep_retry_count,
         )
         repeatable = repeatable_request(request, request.request_id, key)
         await self._actions.one(Ask(key, event, request.resource_version), Method.RETRY_TASK, repeatable)
@@ -89,6 +97,7 @@ class ActionHandler:
     ) -> task_service_pb2.DeleteTaskResponse:
         try:
             key, actor = access.visible_task(request.name), access.caller()
+            await self._check_deletable(key)
             try:
                 await self._actions.one(Ask(key, events.Deleted(actor=actor), request.resource_version))
             except NotFound:
@@ -98,6 +107,25 @@ class ActionHandler:
             if not request.allow_missing:
                 raise
         return task_service_pb2.DeleteTaskResponse()
+
+    async def _check_deletable(self, key: Key) -> None:
+        """Raises DeletionProtected if the type of the task keeps its tasks."""
+        async with self._pool.reading() as tx:
+            record = await tasks.read(tx, *key)
+        if record is None or record.task_type_tenant is None:
+            return
+        rules = await self._types.find(key[0], record.task_type)
+        if rules is not None and rules.definition.deletion_protection:
+            raise DeletionProtected(task_name(*key), rules.name)
+
+    async def BatchResetTasks(
+        self, request: task_service_pb2.BatchResetTasksRequest, context: Any
+    ) -> task_service_pb2.BatchResetTasksResponse:
+        validate_batch(request, "names", MAX_BATCH)
+        check_text(request.reason, "reason")
+        event = events.ResetRequested(actor=access.caller(), reason=request.reason or RESET_REASON)
+        results, more = await self._act_on_each(request, event, listing.find_running)
+        return task_service_pb2.BatchResetTasksResponse(results=results, more=more)
 
     async def BatchCancelTasks(
         self, request: task_service_pb2.BatchCancelTasksRequest, context: Any
@@ -116,7 +144,11 @@ class ActionHandler:
     ) -> task_service_pb2.BatchRetryTasksResponse:
         validate_batch(request, "names", MAX_BATCH)
         await self._tenants.admit(access.visible_tenant(request.parent))
-        event = events.RetryRequested(actor=access.caller(), discard_checkpoints=request.discard_checkpoints)
+        event = events.RetryRequested(
+            actor=access.caller(),
+            discard_checkpoints=request.discard_checkpoints,
+            keep_retry_count=request.keep_retry_count,
+        )
         results, more = await self._act_on_each(request, event, listing.find_retryable)
         return task_service_pb2.BatchRetryTasksResponse(results=results, more=more)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from taskyard.errors import FieldInvalid, NotFound, PermissionDenied, SignInCodeInvalid, Unauthenticated
 from taskyard.v1 import api_key_pb2, api_key_service_pb2
+from taskyard_kit import patterns
 from taskyard_kit.auth import Kind, Principal, current_principal
 from taskyard_kit.keys import ApiKey
 from taskyard_taskdb.domain.change import ChangeEvent
@@ -215,7 +216,17 @@ def _read_scope(given: api_key_pb2.RunnerScope) -> RunnerScope:
         check_id(tenant_id, "tenants", f"api_key.runner_scope.tenants[{index}]")
     for name, value in given.labels.items():
         check_text(name + value, f'api_key.runner_scope.labels["{name}"]')
-    return RunnerScope(given.runner_id, tuple(given.tenants), dict(given.labels))
+    try:
+        patterns.compile(given.runner_id_pattern)
+    except patterns.PatternInvalid as error:
+        raise FieldInvalid.of("api_key.runner_scope.runner_id_pattern", error.reason, "re2") from None
+    return RunnerScope(
+        given.runner_id,
+        tuple(given.tenants),
+        dict(given.labels),
+        given.runner_id_pattern,
+        given.backend_type_required,
+    )
 
 
 def _authorise(key: StoredKey, principal: Principal) -> None:
@@ -275,6 +286,8 @@ def fill_key(message: api_key_pb2.ApiKey, key: api_keys.StoredKey) -> None:
         message.runner_scope.runner_id = scope.runner_id
         message.runner_scope.tenants.extend(scope.tenants)
         message.runner_scope.labels.update(scope.labels)
+        message.runner_scope.runner_id_pattern = scope.runner_id_pattern
+        message.runner_scope.backend_type_required = scope.backend_type_required
     if key.create_time is not None:
         set_time(message.create_time, key.create_time)
     if key.expire_time is not None:

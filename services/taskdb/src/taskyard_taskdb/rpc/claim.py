@@ -13,6 +13,7 @@ from taskyard.errors import FieldInvalid
 from taskyard.v1 import common_pb2, lease_pb2, lease_service_pb2
 from taskyard_kit.logs import get_log
 from taskyard_taskdb import failpoints
+from taskyard_taskdb.domain import search_fields
 from taskyard_taskdb.domain.event import Failed, runner
 from taskyard_taskdb.domain.task import RunError
 from taskyard_taskdb.domain.words import ErrorClass
@@ -220,7 +221,7 @@ def _fill_assignment(assignment: lease_pb2.Assignment, task: ClaimedTask) -> Non
     if task.total_left is not None:
         set_duration(assignment.total_timeout, max(task.total_left, timedelta(0)))
     if task.labels:
-        assignment.labels.update(task.labels)
+        assignment.labels.update(search_fields.visible(task.labels))
     if task.traceparent:
         assignment.traceparent = task.traceparent
 

@@ -10,6 +10,7 @@ from typing import Any
 from taskyard.convert import from_struct
 from taskyard.v1 import common_pb2, lease_pb2, runner_pb2, task_pb2, task_service_pb2, task_type_pb2
 from taskyard_kit.auth import current_principal
+from taskyard_taskdb.domain import search_fields
 from taskyard_taskdb.domain.names import parse_task_name, run_name, runner_name
 from taskyard_taskdb.domain.words import Action, ActorType, PendingReason
 from taskyard_taskdb.rpc.ids import uuid_text
@@ -130,7 +131,7 @@ def _fill_metadata(metadata: task_pb2.TaskMetadata, record: TaskRecord) -> None:
     set_time(metadata.create_time, record.create_time)
     set_time(metadata.update_time, record.update_time)
     if record.labels:
-        metadata.labels.update(record.labels)
+        metadata.labels.update(search_fields.visible(record.labels))
     metadata.creator.type = common_pb2.ActorType.ValueType(record.creator_type)
     metadata.creator.id = record.creator_id
     if record.parent_task_id is not None:
@@ -353,3 +354,15 @@ def raw_payload(payload: common_pb2.Payload) -> common_pb2.Payload:
     made.CopyFrom(payload)
     make_raw(made)
     return made
+
+
+def json_document(payload: common_pb2.Payload) -> Any:
+    """The document of a payload; None if it is not JSON."""
+    if payload.WhichOneof("value") == "json":
+        return from_struct(payload.json)
+    if payload.content_type not in ("", "application/json"):
+        return None
+    try:
+        return json.loads(payload.raw)
+    except (ValueError, RecursionError):
+        return None

@@ -26,8 +26,9 @@ from taskyard_taskdb import failpoints
 from taskyard_taskdb.domain import names
 from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.task import Actor
-from taskyard_taskdb.domain.words import ActorType
+from taskyard_taskdb.domain.words import ActorType, Kind
 from taskyard_taskdb.rpc import access, convert
+from taskyard_taskdb.rpc.entities import EntityChecks
 from taskyard_taskdb.rpc.response_size import MAX_RESPONSE_BYTES
 from taskyard_taskdb.rpc.schema_checks import SchemaChecks
 from taskyard_taskdb.rpc.spec import SpecReader
@@ -68,6 +69,7 @@ class CreateHandler:
         specs: SpecReader,
         schemas: SchemaChecks,
         stored: StoredBytes,
+        entities: EntityChecks,
         creator: TaskCreator,
     ) -> None:
         self._pool = pool
@@ -76,6 +78,7 @@ class CreateHandler:
         self._specs = specs
         self._schemas = schemas
         self._stored = stored
+        self._entities = entities
         self._creator = creator
         self._batcher: Batcher[NewTask, CreateResult] = Batcher(
             creator.create_each, weigh=lambda task: len(task.spec)
@@ -86,6 +89,13 @@ class CreateHandler:
         await self._batcher.close()
 
     async def CreateTask(self, request: Request, context: Any) -> Response:
+        return await self._create_one(request, context, embedded=False)
+
+    async def create_embedded(self, request: Request, context: Any) -> Response:
+        """Create a task of EmbeddedService, as CreateTask does for others."""
+        return await self._create_one(request, context, embedded=True)
+
+    async def _create_one(self, request: Request, context: Any, *, embedded: bool) -> Response:
         if not request.parent:
             raise FieldInvalid.of("parent", "is required: tenants/{tenant}")
         tenant_id = access.visible_tenant(request.parent)
@@ -96,7 +106,11 @@ class CreateHandler:
             await self._check_payload(request, tenant_id, rules)
         if tenant.max_storage_bytes and not request.validate_only:
             await self._stored.admit(tenant_id, tenant.max_storage_bytes, request.ByteSize())
+        if rules is not None and rules.definition.entities_must_exist:
+            for error in (await self._entities.missing(tenant_id, {0: (request.task.spec, rules)})).values():
+                raise error
         task = self._specs.read(request, tenant, access.caller(), _traceparent(), rules)
+        _check_kind(task, embedded=embedded)
         if request.validate_only:
             result = await self._creator.check(task)
         else:
@@ -149,6 +163,15 @@ class CreateHandler:
         named = {item.task.spec.task_type for item in request.requests}
         rules = await self._types.find_all(tenant.tenant_id, named)
         read: list[NewTask | TaskyardError] = []
+        missing = await self._entities.missing(
+            tenant.tenant_id,
+            {
+                index: (item.task.spec, rules.get(item.task.spec.task_type))
+                for index, item in enumerate(request.requests)
+            }
+            if any(found is not None and found.definition.entities_must_exist for found in rules.values())
+            else {},
+        )
         for index, item in enumerate(request.requests):
             if index % _SLICE == _SLICE - 1:
                 await asyncio.sleep(0)
@@ -159,7 +182,10 @@ class CreateHandler:
                 of_type = rules.get(item.task.spec.task_type)
                 if of_type is not None:
                     await self._check_payload(item, tenant.tenant_id, of_type)
+                if index in missing:
+                    raise missing[index]
                 read.append(self._specs.read(item, tenant, actor, traceparent, of_type))
+                _check_kind(read[-1], embedded=False)
             except InvalidArgument as error:
                 read.append(prefixed(error, f"requests[{index}]."))
             except TaskyardError as error:
@@ -231,6 +257,13 @@ class CreateHandler:
             return {}
         async with self._pool.reading() as tx:
             return await tasks.read_many(tx, keys)
+
+
+def _check_kind(task: NewTask | TaskyardError, *, embedded: bool) -> None:
+    """Raises FieldInvalid for an embedded task that does not come through EmbeddedService."""
+    if isinstance(task, NewTask) and (task.kind == Kind.EMBEDDED) != embedded:
+        problem = "is for EmbeddedService only, such as client.run_embedded of the Python client"
+        raise FieldInvalid.of("task.spec.execution.embedded", problem)
 
 
 def _id_of(result: CreateResult | Exception) -> str:

@@ -16,10 +16,11 @@ from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.page import decode_cursor, encode_cursor, page_size
 from taskyard_taskdb.rpc.access import visible_task
 from taskyard_taskdb.rpc.response_size import MAX_READ_BYTES, MAX_RESPONSE_BYTES, fitting, size_in_response
+from taskyard_taskdb.rpc.times import timestamp
 from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.report import run_logs
-from taskyard_taskdb.storage.report.run_logs import LATEST, LogChunk, LogQuery, NewChunk, RunRef
+from taskyard_taskdb.storage.report.run_logs import LATEST, LogChunk, LogQuery, NewChunk, Position, RunRef
 from taskyard_taskdb.watch.followers import LogFollowers
 from taskyard_taskdb.watch.hub import Hub, session_seconds
 
@@ -32,6 +33,7 @@ SILENCE_SECONDS = 2.0
 FOLLOW_SECONDS = 30.0
 
 Cursor = tuple[int, int]
+_BEGINNING = datetime.fromtimestamp(0, UTC)
 
 
 class LogAppendHandler:
@@ -52,9 +54,7 @@ class LogAppendHandler:
             chunks = [
                 chunk
                 for run, position, batch, error in zip(runs, positions, request.batches, invalid, strict=True)
-                if position.held
-                and error is None
-                and (chunk := _new_chunk(run, batch, position.stored)) is not None
+                if position.held and error is None and (chunk := _new_chunk(run, batch, position)) is not None
             ]
             if chunks:
                 await run_logs.insert(tx, chunks)
@@ -199,13 +199,14 @@ def _run(lease: lease_pb2.LeaseRef) -> RunRef:
     return RunRef(tenant_id, task_id, lease.generation, lease.lease_id)
 
 
-def _new_chunk(run: RunRef, batch: lease_pb2.LogBatch, stored: int) -> NewChunk | None:
+def _new_chunk(run: RunRef, batch: lease_pb2.LogBatch, position: Position) -> NewChunk | None:
     """The entries of the batch that are not stored yet; None if all of them are."""
     entries: Sequence[log_pb2.LogEntry] = batch.entries
-    if entries and entries[0].sequence <= stored:
-        entries = [entry for entry in entries if entry.sequence > stored]
+    if entries and entries[0].sequence <= position.stored:
+        entries = [entry for entry in entries if entry.sequence > position.stored]
     if not entries:
         return None
+    _clamp_times(entries, position)
     last_time = entries[-1].time.ToDatetime(UTC) if entries[-1].HasField("time") else datetime.now(UTC)
     return NewChunk(
         generation=run.generation,
@@ -218,6 +219,21 @@ def _new_chunk(run: RunRef, batch: lease_pb2.LogBatch, stored: int) -> NewChunk 
         last_time=last_time,
         max_level=max(entry.level for entry in entries),
     )
+
+
+def _clamp_times(entries: Sequence[log_pb2.LogEntry], position: Position) -> None:
+    """Move times by the runner's clock into the span of the run: none before its start, none after its end.
+
+    Whole seconds are compared first: most entries need no more.
+    """
+    first, last = timestamp(position.earliest or _BEGINNING), timestamp(position.latest)
+    for entry in entries:
+        if not entry.HasField("time"):
+            entry.time.CopyFrom(last)
+        elif entry.time.seconds <= first.seconds and entry.time.ToNanoseconds() < first.ToNanoseconds():
+            entry.time.CopyFrom(first)
+        elif entry.time.seconds >= last.seconds and entry.time.ToNanoseconds() > last.ToNanoseconds():
+            entry.time.CopyFrom(last)
 
 
 def _entries(chunk: LogChunk, query: LogQuery) -> list[log_pb2.LogEntry]:

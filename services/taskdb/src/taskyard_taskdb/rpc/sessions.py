@@ -17,6 +17,7 @@ from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.rpc.api_keys import fill_key
 from taskyard_taskdb.rpc.convert import fill_runner, fill_verdict, read_lease, read_leases, read_registration
 from taskyard_taskdb.rpc.reports import ReportBatch
+from taskyard_taskdb.rpc.runner_rules import RunnerRules
 from taskyard_taskdb.rpc.times import set_duration, to_datetime, to_timedelta
 from taskyard_taskdb.storage.lease import renewals, sessions
 from taskyard_taskdb.storage.lease.lease import LeaseVerdict
@@ -170,6 +171,9 @@ class SessionHandler:
             request.key_id,
             read_registration(request.registration) if request.HasField("registration") else None,
             to_timedelta(request.duration),
+            RunnerRules(
+                request.worker_id, request.registration if request.HasField("registration") else None
+            ).check,
         )
 
         async def work(tx: Tx) -> tuple[bool, list[runners.RunnerRecord]]:
@@ -210,6 +214,7 @@ def _session_request(request: session_service_pb2.OpenSessionRequest) -> Hello:
         registration=read_registration(request.registration),
         held=read_leases(request.held, "held"),
         lease_duration=duration,
+        check=RunnerRules(request.runner_id, request.registration).check,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import OrderedDict
+from collections.abc import Mapping
 from datetime import UTC, timedelta
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -35,6 +36,7 @@ _KINDS = {
     "wasm": Kind.WASM,
     "function": Kind.FUNCTION,
     "external": Kind.EXTERNAL,
+    "embedded": Kind.EMBEDDED,
 }
 _DURATIONS: Final = ("stop_grace_period", "orphan_timeout", "retention")
 _BACKOFF_DURATIONS: Final = ("initial", "max")
@@ -134,6 +136,7 @@ class SpecReader:
         body_hash = _hash(request) if request.request_id else b""
         if rules is not None:
             rules.check_enabled()
+        searched = rules.searched(request.task.spec) if rules is not None else {}
         payload = _take_payload(request.task.spec)
         execution = _take_arguments(request.task.spec) if rules is None else b""
         template = self._template(request.task.spec, rules, without_execution=bool(execution))
@@ -159,7 +162,7 @@ class SpecReader:
             template.encoded + payload + execution,
             template.callback,
             metadata.annotations.SerializeToString() if metadata.HasField("annotations") else None,
-            json.dumps(dict(metadata.labels), ensure_ascii=False) if metadata.labels else None,
+            pack_labels(metadata.labels, searched),
             rules.tenant_id if rules is not None else None,
             template.policy,
             template.packed_policy,
@@ -231,6 +234,11 @@ class SpecReader:
             None if policy is DEFAULT_POLICY else policy.pack(),
             Admission(spec.admission),
         )
+
+
+def pack_labels(labels: Mapping[str, str], searched: Mapping[str, str]) -> str | None:
+    """The stored form of labels and of values extracted from the payload; None if there are none."""
+    return json.dumps({**labels, **searched}, ensure_ascii=False) if labels or searched else None
 
 
 V = TypeVar("V")

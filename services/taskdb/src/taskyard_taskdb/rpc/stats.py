@@ -181,7 +181,11 @@ def _message(stats: Stats) -> task_service_pb2.TaskStats:
         success_ratio=stats.success_ratio,
         retry_count=stats.retry_count,
     )
-    for field, durations in ((message.run_duration, stats.run), (message.queue_duration, stats.queue)):
+    for field, durations in (
+        (message.run_duration, stats.run),
+        (message.queue_duration, stats.queue),
+        (message.ended_duration, stats.ended),
+    ):
         if durations.count:
             _fill(field, durations)
     if stats.oldest_pending is not None:

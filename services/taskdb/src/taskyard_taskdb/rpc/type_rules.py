@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from google.protobuf.duration_pb2 import Duration
@@ -11,7 +11,9 @@ from google.protobuf.duration_pb2 import Duration
 from taskyard.errors import FieldInvalid, FieldViolation, TaskTypeDisabled
 from taskyard.v1 import common_pb2, task_pb2, task_type_pb2
 from taskyard_kit import patterns
+from taskyard_taskdb.domain import search_fields
 from taskyard_taskdb.domain.names import LENGTHS, task_type_name
+from taskyard_taskdb.rpc.convert import json_document
 from taskyard_taskdb.rpc.ids import uuid_text
 from taskyard_taskdb.rpc.times import to_timedelta
 from taskyard_taskdb.storage.tenant.task_types import TypeRow
@@ -62,6 +64,12 @@ class TypeRules:
     def runner_id_pattern(self) -> str:
         """The pattern that ids of runners must match; empty for any."""
         return self.definition.runner_id_pattern
+
+    def searched(self, spec: task_pb2.TaskSpec) -> Mapping[str, str]:
+        """The values of the type's search fields in the payload, as they are stored."""
+        if not self.definition.search_fields or not spec.HasField("payload"):
+            return {}
+        return search_fields.extract(json_document(spec.payload), self.definition.search_fields)
 
     def check_enabled(self) -> None:
         """Raises TaskTypeDisabled."""
@@ -146,6 +154,8 @@ def _fill_in_bounds(spec: task_pb2.TaskSpec, bounds: task_type_pb2.TaskType) -> 
         spec.attempt_timeout.CopyFrom(bounds.max_attempt_timeout)
     if bounds.HasField("max_max_steps") and not spec.HasField("max_steps"):
         spec.max_steps = bounds.max_max_steps
+    if _is_kept(bounds) and not spec.HasField("retention"):
+        spec.retention.SetInParent()
     if not spec.HasField("priority"):
         priority = max(DEFAULT_PRIORITY, bounds.min_priority)
         spec.priority = min(priority, bounds.max_priority) if bounds.HasField("max_priority") else priority
@@ -193,6 +203,10 @@ def _broken(
     if spec.HasField("max_steps"):
         most = bounds.max_max_steps if bounds.HasField("max_max_steps") else None
         yield from _outside(f"{path}.max_steps", spec.max_steps, None, most, name)
+    yield from _missing(spec, bounds, path, name)
+    if _is_kept(bounds) and to_timedelta(spec.retention):
+        problem = f"{name} protects its tasks from deletion; set 0, which keeps them for ever"
+        yield FieldViolation(f"{path}.retention", problem, "deletion_protection")
     if bounds.entity_types:
         allowed = ", ".join(bounds.entity_types)
         if not spec.HasField("entity"):
@@ -202,6 +216,21 @@ def _broken(
         elif spec.entity.type not in bounds.entity_types:
             problem = f"{spec.entity.type!r} is none of {allowed}, the entity types of {name}"
             yield FieldViolation(f"{path}.entity.type", problem, "entity_types")
+
+
+def _missing(
+    spec: task_pb2.TaskSpec, bounds: task_type_pb2.TaskType, path: str, name: str
+) -> Iterator[FieldViolation]:
+    if bounds.slot_required and not spec.slot and not spec.HasField("entity"):
+        yield FieldViolation(f"{path}.slot", f"{name} needs a slot or an entity", "slot_required")
+    if bounds.attempt_timeout_required and not spec.HasField("attempt_timeout"):
+        problem = f"{name} needs the longest time that an attempt may take"
+        yield FieldViolation(f"{path}.attempt_timeout", problem, "attempt_timeout_required")
+
+
+def _is_kept(definition: task_type_pb2.TaskType) -> bool:
+    """Whether retention must not end: tasks of the type are neither deleted nor archived."""
+    return definition.deletion_protection and not definition.archive
 
 
 def _outside(
@@ -250,7 +279,8 @@ def check_definition(definition: task_type_pb2.TaskType, path: str) -> None:
     # A default outside of the bounds would reject every task that relies on it.
     bounds = task_type_pb2.TaskType()
     bounds.CopyFrom(definition)
-    bounds.ClearField("entity_types")
+    for demand in ("entity_types", "slot_required", "attempt_timeout_required"):
+        bounds.ClearField(demand)  # type: ignore[arg-type]
     broken = tuple(_broken(spec, bounds, path, "the type itself"))
     if broken:
         raise FieldInvalid(broken)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from taskyard_taskdb.rpc import access, convert, masks
 from taskyard_taskdb.rpc.actions import repeatable_request
 from taskyard_taskdb.rpc.masks import Path
 from taskyard_taskdb.rpc.schema_checks import SchemaChecks
-from taskyard_taskdb.rpc.spec import SpecReader, policy_of, resolve
+from taskyard_taskdb.rpc.spec import SpecReader, pack_labels, policy_of, resolve
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.rpc.type_rules import TypeRules
 from taskyard_taskdb.rpc.validate import check_task, validate
@@ -125,6 +124,18 @@ class UpdateHandler:
         after.spec.CopyFrom(spec)
         after.ClearField("status")
         validate(after, "task.")
+        if Kind.EMBEDDED in (kind, record.kind) and (
+            kind,
+            after.spec.placement,
+            after.spec.on_runner_lost,
+        ) != (
+            record.kind,
+            before.spec.placement,
+            before.spec.on_runner_lost,
+        ):
+            raise FieldImmutable.of(
+                "task.spec.execution", "an embedded task belongs to its process; create another task"
+            )
         if (kind is Kind.EXTERNAL) != task.external:
             raise FieldImmutable.of(
                 "task.spec.execution", "external work and runners' work are not exchanged"
@@ -168,7 +179,7 @@ class UpdateHandler:
             spec.SerializeToString(),
             callback,
             metadata.annotations.SerializeToString() if metadata.HasField("annotations") else None,
-            json.dumps(dict(metadata.labels), ensure_ascii=False) if metadata.labels else None,
+            pack_labels(metadata.labels, rules.searched(spec) if rules is not None else {}),
         )
 
 

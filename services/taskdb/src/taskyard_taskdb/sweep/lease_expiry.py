@@ -144,12 +144,13 @@ def _disconnected(found: OverdueLease) -> RunnerLost:
 
 
 async def _close_sessions(tx: Tx, leadership: Leadership) -> list[str]:
+    """Log overdue heartbeats, then close expired sessions: a dead runner has missed a heartbeat before."""
     await leadership.check(tx)
+    late = await overdue.miss_heartbeats(tx, PAGE)
     dead = await overdue.expire_sessions(tx, PAGE)
-    if dead:
+    if late or dead:
         now = await database_time(tx)
-        words = (ChangeEvent.RUNNER_HEARTBEAT_MISSED, ChangeEvent.RUNNER_MARKED_DEAD)
-        await insert_changes(
-            tx, [runner_change(runner, word, now, SYSTEM) for runner in dead for word in words]
-        )
+        missed = [runner_change(runner, ChangeEvent.RUNNER_HEARTBEAT_MISSED, now, SYSTEM) for runner in late]
+        marked = [runner_change(runner, ChangeEvent.RUNNER_MARKED_DEAD, now, SYSTEM) for runner in dead]
+        await insert_changes(tx, [*missed, *marked])
     return dead

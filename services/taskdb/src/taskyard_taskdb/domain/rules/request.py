@@ -13,6 +13,7 @@ from taskyard_taskdb.domain.event import (
     Event,
     PauseRequested,
     Replaced,
+    ResetRequested,
     ResumeRequested,
     RetryRequested,
 )
@@ -25,9 +26,9 @@ from taskyard_taskdb.domain.rules.common import (
     pause_requested,
     pin,
 )
-from taskyard_taskdb.domain.task import RequestedAction
+from taskyard_taskdb.domain.task import RequestedAction, RunError
 from taskyard_taskdb.domain.transition import DeleteTask, DiscardCheckpoints
-from taskyard_taskdb.domain.words import LIVE, TERMINAL, Action, PendingReason, Phase, RunState
+from taskyard_taskdb.domain.words import LIVE, TERMINAL, Action, ErrorClass, PendingReason, Phase, RunState
 
 LEASED = in_phases(Phase.SCHEDULED, Phase.RUNNING)
 HELD = LEASED | {Phase.REDISTRIBUTING}
@@ -98,14 +99,20 @@ def withdraw(draft: Draft, event: ResumeRequested) -> None:
     draft.set_lease(action=None)
 
 
+def retries_left(draft: Draft, event: RetryRequested) -> bool:
+    """Whether the budget is renewed, or has something left."""
+    return not event.keep_retry_count or draft.task.retry_count < draft.task.policy.max_retries
+
+
 def retry(draft: Draft, event: RetryRequested) -> None:
-    """Starts over with fresh budgets and a fresh total_timeout."""
+    """Starts over with fresh budgets, unless they are to be kept, and a fresh total_timeout."""
     task, total = draft.task, draft.task.policy.total_timeout
     if event.discard_checkpoints:
         draft.emit(DiscardCheckpoints())
+    kept = event.keep_retry_count
     draft.set(
-        retry_count=0,
-        runner_loss_count=0,
+        retry_count=task.retry_count if kept else 0,
+        runner_loss_count=task.runner_loss_count if kept else 0,
         retry_delay=None,
         error=None,
         exit_code=None,
@@ -114,6 +121,52 @@ def retry(draft: Draft, event: RetryRequested) -> None:
         total_deadline=None if total is None else draft.now + total,
     )
     draft.pend_from(task.policy.not_before, PendingReason.DELAYED)
+
+
+def resettable(draft: Draft, event: ResetRequested) -> bool:
+    """Whether a holder has it that was not asked to cancel."""
+    return draft.task.lease is not None and draft.task.requested is not Action.CANCEL
+
+
+def resettable_late(draft: Draft, event: ResetRequested) -> bool:
+    """Whether the lease has to expire first: the work may not overlap."""
+    return resettable(draft, event) and held_back(draft)
+
+
+def resets_used_up(draft: Draft, event: ResetRequested) -> bool:
+    """Whether a started run is reset more often than it may lose its runner."""
+    used = draft.task.runner_loss_count >= draft.task.policy.max_runner_losses
+    return draft.task.phase is Phase.RUNNING and used and resettable(draft, event)
+
+
+def reset_late(draft: Draft, event: ResetRequested) -> None:
+    """Ends the renewal of the lease; the loss is counted when it has expired."""
+    draft.details = {"reason": event.reason}
+    pin(draft, event)
+    draft.set(error=reset_error(event))
+
+
+def reset(draft: Draft, event: ResetRequested) -> None:
+    """Takes the run from its holder; its lease is void at once."""
+    draft.details = {"reason": event.reason, "from_runner": draft.lease.runner_id}
+    if draft.task.phase is Phase.RUNNING:
+        draft.set(runner_loss_count=draft.task.runner_loss_count + 1)
+    error = reset_error(event)
+    draft.end_run(RunState.LOST, draft.now, error=error)
+    draft.set(error=error)
+    draft.pend()
+
+
+def exhaust(draft: Draft, event: ResetRequested) -> None:
+    """Ends a task that hangs whoever runs it."""
+    error = reset_error(event)
+    draft.end_run(RunState.LOST, draft.now, error=error)
+    draft.finish(Phase.EXHAUSTED, draft.now, error)
+
+
+def reset_error(event: ResetRequested) -> RunError:
+    """Why the last run counts as lost."""
+    return RunError("RESET", ErrorClass.TRANSIENT, event.reason)
 
 
 def light(draft: Draft, event: Edited) -> bool:
@@ -244,7 +297,22 @@ ROWS = (
     ),
     Row(
         "retry_requested", (RetryRequested,), TERMINAL - {Phase.SUCCEEDED}, Phase.PENDING,
-        Word.TASK_RETRIED, "U", "budgets and total_timeout start anew", act=retry,
+        Word.TASK_RETRIED, "U", "budgets and total_timeout start anew; with keep_retry_count a retry is left",
+        retries_left, retry,
+    ),
+    Row(
+        "reset_late", (ResetRequested,), LEASED, None,
+        Word.TASK_RESET, "U", "FORBID or a slot, lease not expired: it is not renewed any more",
+        resettable_late, reset_late,
+    ),
+    Row(
+        "reset_exhausts", (ResetRequested,), LEASED, Phase.EXHAUSTED,
+        Word.TASK_EXHAUSTED, "U", "runner losses used up (error code RESET)", resets_used_up, exhaust,
+    ),
+    Row(
+        "reset", (ResetRequested,), LEASED, Phase.PENDING,
+        Word.TASK_RESET, "U", "leased, no cancel requested: runner_loss_count + 1 if it had started",
+        resettable, reset,
     ),
     Row(
         "edit_light", (Edited,), frozenset(Phase), None,

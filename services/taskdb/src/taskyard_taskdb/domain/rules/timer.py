@@ -14,8 +14,9 @@ from taskyard_taskdb.domain.event import (
 from taskyard_taskdb.domain.row import Act, Row
 from taskyard_taskdb.domain.rules.common import both, cancel_requested, held_back, in_phases
 from taskyard_taskdb.domain.rules.outcome import timeout_error
+from taskyard_taskdb.domain.task import RunError
 from taskyard_taskdb.domain.transition import ClearTimer, SetTimer
-from taskyard_taskdb.domain.words import LIVE, PendingReason, Phase, RunState, TimerKind
+from taskyard_taskdb.domain.words import LIVE, ErrorClass, Kind, PendingReason, Phase, RunState, TimerKind
 
 DELAYS = (PendingReason.DELAYED, PendingReason.BACKOFF)
 PENDING = in_phases(Phase.PENDING)
@@ -68,6 +69,18 @@ def waited_too_long(draft: Draft, event: QueueTimeoutPassed) -> bool:
     """Whether queue_timeout has passed since ready_time."""
     deadline = queue_deadline(draft)
     return deadline is not None and deadline <= draft.now
+
+
+def embedded(draft: Draft, event: QueueTimeoutPassed) -> bool:
+    """Whether only the process that created the task claims it."""
+    return draft.task.kind is Kind.EMBEDDED
+
+
+def lose_process(draft: Draft, event: QueueTimeoutPassed) -> None:
+    """Ends an embedded task whose process is gone."""
+    error = RunError("RUNNER_LOST", ErrorClass.TRANSIENT, "the process that created the task was lost")
+    draft.end_run(RunState.LOST, draft.now, error=error)
+    draft.finish(Phase.FAILED, draft.now, error)
 
 
 def still_waits(draft: Draft, event: QueueTimeoutPassed) -> bool:
@@ -156,6 +169,11 @@ ROWS = (
     Row(
         "promote", (Promoted,), PENDING, None,
         Word.TASK_QUEUED, "T", "chosen as head of its slot: claimable", waits_for_slot, promote,
+    ),
+    Row(
+        "embedded_lost", (QueueTimeoutPassed,), QUEUED, Phase.FAILED,
+        Word.TASK_FAILED, "T", "embedded: its process has not claimed it within queue_timeout (RUNNER_LOST)",
+        both(embedded, waited_too_long), lose_process,
     ),
     Row(
         "queue_timeout", (QueueTimeoutPassed,), QUEUED, Phase.TIMED_OUT,

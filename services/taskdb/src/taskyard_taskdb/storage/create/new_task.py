@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from taskyard_taskdb.domain import search_fields
 from taskyard_taskdb.domain.policy import DEFAULT_POLICY, TaskPolicy
 from taskyard_taskdb.domain.words import Admission, PendingReason
 from taskyard_taskdb.storage.claim.lanes import LaneKey
@@ -67,10 +68,10 @@ class NewTask(NamedTuple):
         )
 
     @property
-    def label_map(self) -> dict[str, str]:
+    def label_map(self) -> Mapping[str, str]:
         """The labels."""
-        found: dict[str, str] = json.loads(self.labels) if self.labels else {}
-        return found
+        found: Mapping[str, str] = json.loads(self.labels) if self.labels else {}
+        return search_fields.visible(found)
 
     @property
     def lane(self) -> LaneKey:

@@ -47,6 +47,11 @@ async def next_timer(tx: Tx) -> float | None:
     return row[0] if row else None
 
 
+async def miss_heartbeats(tx: Tx, page: int) -> list[str]:
+    """Note sessions whose heartbeat is overdue; returns the runners of those not noted before."""
+    return [row[0] for row in await tx.fetch(statement("miss_heartbeats"), {"page": page})]
+
+
 async def expire_sessions(tx: Tx, page: int) -> list[str]:
     """Close expired sessions; returns their runners."""
     return [row[0] for row in await tx.fetch(statement("expire_sessions"), {"page": page})]

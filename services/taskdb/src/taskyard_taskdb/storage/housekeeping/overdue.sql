@@ -40,10 +40,27 @@ FROM (
     SELECT unnest(ARRAY[l.expire_time, CASE WHEN l.phase = 3 THEN l.deadline_time END, l.action_deadline]) AS due
     FROM leases l WHERE l.phase IN (2, 3) OR l.requested_action <> 0
     UNION ALL
-    SELECT unnest(ARRAY[s.expire_time, s.disconnect_time + %(patience)s::interval]) FROM sessions s
+    SELECT unnest(ARRAY[s.expire_time, s.disconnect_time + %(patience)s::interval,
+        CASE WHEN NOT s.closed AND s.missed_after IS DISTINCT FROM s.heartbeat_time
+            THEN s.heartbeat_time + (s.expire_time - s.heartbeat_time) / 2 END])
+    FROM sessions s
     WHERE NOT s.closed OR EXISTS (
         SELECT FROM leases l WHERE l.runner_id = s.runner_id AND l.session_epoch = s.epoch AND l.expire_time IS NULL)
 ) events
+
+-- name: miss_heartbeats
+-- Notes the sessions of which half the time has passed without a heartbeat, once for each heartbeat that was the last, and
+-- skips those that a renewal has locked; scans sessions, which are few.
+WITH late AS (
+    SELECT runner_id, epoch, heartbeat_time FROM sessions
+    WHERE NOT closed AND missed_after IS DISTINCT FROM heartbeat_time
+        AND heartbeat_time + (expire_time - heartbeat_time) / 2 <= statement_timestamp()
+    ORDER BY runner_id LIMIT %(page)s
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE sessions s SET missed_after = late.heartbeat_time FROM late
+WHERE s.runner_id = late.runner_id AND s.epoch = late.epoch AND s.heartbeat_time = late.heartbeat_time
+RETURNING s.runner_id
 
 -- name: expire_sessions
 -- Closes a page of expired sessions and skips those that a renewal has locked; scans sessions, which are few.

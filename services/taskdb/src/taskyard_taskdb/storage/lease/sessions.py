@@ -8,7 +8,7 @@ recorded expiry.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
@@ -28,6 +28,7 @@ from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.runner import runners, workers
 from taskyard_taskdb.storage.runner.runners import Registration
 from taskyard_taskdb.storage.statements import statement
+from taskyard_taskdb.storage.tenant.api_keys import RunnerScope
 from taskyard_taskdb.storage.transition.load import Loaded, database_time, load_for_update
 from taskyard_taskdb.storage.transition.write import write
 
@@ -44,6 +45,8 @@ class Hello:
     registration: Registration
     held: tuple[Lease, ...]
     lease_duration: timedelta
+    # Raises for what the rules of the runner's key refuse.
+    check: Callable[[RunnerScope], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ class Opened:
 
 async def open_session(tx: Tx, hello: Hello) -> Opened:
     """Open a session. Raises RunnerIdInUse, or PermissionDenied for a foreign or deleted runner id."""
-    scope, _ = await runners.admit(tx, hello.key_id, hello.runner_id)
+    scope, _ = await runners.admit(tx, hello.key_id, hello.runner_id, hello.check)
     is_new = await runners.put(
         tx, hello.runner_id, hello.key_id, scope, hello.registration, hello.instance_id
     )

@@ -185,6 +185,12 @@ async def find_cancellable(tx: Tx, query: Query, limit: int) -> list[Key]:
     return await _find(tx, _matching(query).where(and_(live, ~cancelling)), limit)
 
 
+async def find_running(tx: Tx, query: Query, limit: int) -> list[Key]:
+    """Matching RUNNING tasks."""
+    live, _ = await live_tasks(tx, query.tenant_id)
+    return await _find(tx, _matching(query).where(and_(live, leases.c.phase == int(Phase.RUNNING))), limit)
+
+
 async def find_retryable(tx: Tx, query: Query, limit: int) -> list[Key]:
     """Ended tasks that match and did not succeed."""
     return await _find(tx, _matching(query).where(in_phases(set(TERMINAL) - {Phase.SUCCEEDED})), limit)

@@ -22,9 +22,11 @@ class RunRef(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Whether the sender holds the run, and the last sequence stored for it."""
+    """Whether the sender holds the run, the span of the run until now, and the last sequence stored."""
 
     held: bool
+    earliest: datetime | None
+    latest: datetime
     stored: int
 
 
@@ -59,7 +61,7 @@ async def positions(tx: Tx, runner_id: str, runs: Sequence[RunRef]) -> list[Posi
         "lease_ids": arrays.bigints([run.lease_id for run in runs]),
     }
     rows = await tx.fetch(statement("log_positions"), values)
-    return [Position(held, stored) for _, held, stored in rows]
+    return [Position(*row[1:]) for row in rows]
 
 
 async def insert(tx: Tx, chunks: Sequence[NewChunk]) -> None:

@@ -1,8 +1,9 @@
 -- name: log_positions
--- No lock. Which runs the sender holds, or held until 10 min ago, and how far their logs are stored; primary keys and
+-- No lock. Which runs the sender holds, or held until 10 min ago, their span, and how far their logs are stored; primary keys and
 -- logs_by_task.
 SELECT i.position,
     coalesce(l.generation, r.generation) IS NOT NULL AS held,
+    coalesce(l.start_time, r.start_time, l.schedule_time, r.schedule_time) AS earliest, least(r.end_time, now()) AS latest,
     coalesce((SELECT max(g.last_sequence) FROM logs g
         WHERE g.tenant_id = i.tenant_id AND g.task_id = i.task_id AND g.generation = i.generation), 0) AS stored
 FROM unnest(%(tenants)s::text[], %(tasks)s::text[], %(generations)s::bigint[], %(lease_ids)s::bigint[])

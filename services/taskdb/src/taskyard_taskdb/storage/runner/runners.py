@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -67,11 +67,13 @@ class Registered:
     deleted: bool
 
 
-async def admit(tx: Tx, key_id: str, runner_id: str) -> tuple[RunnerScope, Registered | None]:
+async def admit(
+    tx: Tx, key_id: str, runner_id: str, check: Callable[[RunnerScope], None]
+) -> tuple[RunnerScope, Registered | None]:
     """The scope of the key a runner came with, and its row, which is locked.
 
     Raises PermissionDenied if the key may not be this runner: its scope excludes the id, or the runner has a
-    key of another scope.
+    key of another scope. `check` raises for what the key's rules refuse.
     """
     key = await find_key(tx, key_id)
     if key is None or key.kind != RUNNER:
@@ -80,6 +82,7 @@ async def admit(tx: Tx, key_id: str, runner_id: str) -> tuple[RunnerScope, Regis
     fits = runner_id.startswith(allowed[:-1]) if allowed.endswith("*") else allowed in ("", runner_id)
     if not fits:
         raise _denied(runner_id, f"key {key_id}, which is for runner {allowed},", "that runner")
+    check(key.runner_scope)
     found = await _lock(tx, runner_id)
     if found is not None and not found.deleted and not _may_replace(key.runner_scope, found.scope, runner_id):
         raise PermissionDenied(

@@ -6,6 +6,7 @@ expiry of their own and do not follow it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID, uuid4
@@ -34,6 +35,8 @@ class Worker:
     key_id: str
     registration: Registration | None
     duration: timedelta
+    # Raises for what the rules of the worker's key refuse.
+    check: Callable[[RunnerScope], None]
 
 
 async def register(tx: Tx, worker: Worker) -> bool:
@@ -41,7 +44,7 @@ async def register(tx: Tx, worker: Worker) -> bool:
 
     Raises PermissionDenied for a foreign id, or one that was deleted while the worker was healthy.
     """
-    scope, found = await runners.admit(tx, worker.key_id, worker.worker_id)
+    scope, found = await runners.admit(tx, worker.key_id, worker.worker_id, worker.check)
     named = {"runner_id": worker.worker_id}
     session = await tx.fetch_row(statement("lock_session"), named)
     expired = session is None or session[1] <= await database_time(tx)

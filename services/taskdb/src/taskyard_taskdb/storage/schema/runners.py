@@ -59,6 +59,11 @@ sessions = table(
     required("scheduler_id", key),
     optional("free_resources", LargeBinary),
     required("stopped", Boolean, default="false", doc="The agent closed the session itself."),
+    optional(
+        "missed_after",
+        instant,
+        doc="heartbeat_time of the heartbeat after which the log has runner.heartbeat_missed.",
+    ),
     postgresql_with={
         "fillfactor": 50,
         "autovacuum_vacuum_scale_factor": 0.02,

@@ -94,7 +94,7 @@ tasks = table(
     optional("uid", Uuid, doc="Null where task_id is its text."),
     required("task_type_revision", Integer, default="0"),
     required("max_retries", Integer, CheckConstraint("max_retries >= 0", name="max_retries_not_negative")),
-    required("kind", SmallInteger, CheckConstraint("kind BETWEEN 1 AND 6", name="task_kind")),
+    required("kind", SmallInteger, CheckConstraint("kind BETWEEN 1 AND 7", name="task_kind")),
     required("priority", SmallInteger, CheckConstraint("priority BETWEEN 0 AND 1000", name="task_priority")),
     required("creator_type", SmallInteger),
     required(

@@ -191,3 +191,13 @@ tenant_usage = table(
         "autovacuum_vacuum_threshold": 200,
     },
 )
+
+entities = table(
+    "entities",
+    "Business objects of a tenant that tasks of types with entities_must_exist may name.",
+    required("create_time", instant, default="now()"),
+    required("tenant_id", key, ForeignKey("tenants.tenant_id", ondelete="CASCADE")),
+    required("entity_type", key),
+    required("entity_id", key),
+    PrimaryKeyConstraint("tenant_id", "entity_type", "entity_id"),
+)

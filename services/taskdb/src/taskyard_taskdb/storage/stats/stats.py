@@ -24,7 +24,8 @@ from taskyard_taskdb.storage.statements import statement
 PAGE = 2000
 QUARTER = timedelta(minutes=15)
 MOST_GROUPS = 1000
-_RUN = 1
+# task_durations.kind: of successful runs, of waits, of the runs that ended otherwise.
+_KINDS = {1: "run", 2: "queue", 3: "failed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ async def read(tx: Tx, query: StatsQuery) -> list[Stats]:
         found.retry_count += retries
     for tenant_id, task_type, kind, *step in await tx.fetch(statement("read_durations"), values):
         found = _group(groups, query, tenant_id, task_type)
-        (found.run if kind == _RUN else found.queue).add(*step)
+        getattr(found, _KINDS[kind]).add(*step)
     ordered = sorted(groups.values(), key=lambda stats: -stats.total)[:MOST_GROUPS]
     for stats in ordered:
         stats.oldest_pending = await _oldest(tx, query, stats)
@@ -175,7 +176,7 @@ FROM (
             AS queue_step,
         CASE phase WHEN 1 THEN extract(epoch FROM clock_timestamp() - create_time) END AS pending_age
     FROM (
-        SELECT *, CASE phase WHEN 10 THEN extract(epoch FROM end_time - start_time)::float8 END AS ran,
+        SELECT *, CASE WHEN phase >= 10 THEN extract(epoch FROM end_time - start_time)::float8 END AS ran,
             CASE WHEN phase >= 10 AND attempt = 1
                 THEN extract(epoch FROM start_time - create_time)::float8 END AS waited
         FROM ({found}) f) timed
@@ -209,7 +210,8 @@ def _add(stats: Stats, row: tuple[Any, ...]) -> None:
     stats.phases[Phase(phase)] = stats.phases.get(Phase(phase), 0) + count
     stats.retry_count += retries
     if run_step is not None:
-        stats.run.add(run_step, count, ran, longest)
+        ended = stats.run if phase == Phase.SUCCEEDED else stats.failed
+        ended.add(run_step, count, ran, longest)
     if queue_step is not None:
         stats.queue.add(queue_step, count, waited, longest_wait)
     if age is not None:

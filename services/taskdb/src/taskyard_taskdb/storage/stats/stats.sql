@@ -19,6 +19,7 @@ WITH page AS MATERIALIZED (
     SELECT m.former, m.phase, m.retries, t.tenant_id, t.task_type, t.attempt, t.end_time,
         to_timestamp(floor(extract(epoch FROM t.create_time) / 900) * 900) AS quarter,
         CASE WHEN m.phase = 10 AND m.former <> 10 THEN extract(epoch FROM t.end_time - t.start_time)::float8 END AS ran,
+        CASE WHEN m.phase > 10 AND m.former < 10 THEN extract(epoch FROM t.end_time - t.start_time)::float8 END AS failed,
         CASE WHEN m.phase >= 10 AND m.former < 10 AND t.attempt = 1
             THEN extract(epoch FROM t.start_time - t.create_time)::float8 END AS waited
     FROM moved m
@@ -41,7 +42,7 @@ WITH page AS MATERIALIZED (
     SELECT k.quarter, took.kind, floor(4 * ln(greatest(took.seconds * 1000, 1)) / ln(2::float8)), count(*),
         sum(took.seconds), max(took.seconds), k.tenant_id, k.task_type
     FROM task k
-    CROSS JOIN LATERAL (VALUES (1, k.ran), (2, k.waited)) took (kind, seconds)
+    CROSS JOIN LATERAL (VALUES (1, k.ran), (2, k.waited), (3, k.failed)) took (kind, seconds)
     WHERE took.seconds >= 0
     GROUP BY k.quarter, took.kind, 3, k.tenant_id, k.task_type
     ON CONFLICT (tenant_id, quarter, task_type, kind, step) DO UPDATE

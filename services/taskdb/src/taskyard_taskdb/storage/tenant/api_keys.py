@@ -23,10 +23,19 @@ class RunnerScope:
     runner_id: str = ""
     tenants: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    # Rules that are checked when a runner registers.
+    runner_id_pattern: str = ""
+    backend_type_required: bool = False
 
     def pack(self) -> str:
         """The JSON document of the column."""
-        fields = {"runner_id": self.runner_id, "tenants": list(self.tenants), "labels": dict(self.labels)}
+        fields = {
+            "runner_id": self.runner_id,
+            "tenants": list(self.tenants),
+            "labels": dict(self.labels),
+            "runner_id_pattern": self.runner_id_pattern,
+            "backend_type_required": self.backend_type_required,
+        }
         return json.dumps({name: value for name, value in fields.items() if value})
 
     @classmethod
@@ -36,7 +45,13 @@ class RunnerScope:
             return cls()
         tenants, labels = stored.get("tenants", ()), stored.get("labels", {})
         assert isinstance(tenants, list | tuple) and isinstance(labels, dict)
-        return cls(str(stored.get("runner_id", "")), tuple(tenants), labels)
+        return cls(
+            str(stored.get("runner_id", "")),
+            tuple(tenants),
+            labels,
+            str(stored.get("runner_id_pattern", "")),
+            bool(stored.get("backend_type_required", False)),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Stores the entities that tasks of some types must name."""
