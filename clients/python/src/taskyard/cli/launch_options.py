@@ -91,7 +91,7 @@ _OPTIONS = (
         "tags",
         metavar="TAG",
         multiple=True,
-        help="Only runners with this label or value; repeatable.",
+        help="Only runners with this key or value.",
     ),
     click.option(
         "--selector", type=SELECTOR, metavar="SELECTOR", help="Only runners such as zone=eu,gpu,!spot."
