@@ -42,7 +42,7 @@ def free(suite: Suite) -> Iterator[SyncClient]:
 
 def customer(suite: Suite, name: str, tier: str) -> Iterator[SyncClient]:
     suite.done("tenants", "create", name, "--tier", tier)
-    key = suite.done("keys", "create", "--tenant", name, "--description", "story").strip().splitlines()[-1]
+    key = suite.done("keys", "create", "--for", name, "--description", "story").strip().splitlines()[-1]
     with client_of(suite, key, name) as client:
         suite.done("--tenant", name, "--key", key, "apply", "--preset", "niyanta")
         yield client
@@ -52,7 +52,7 @@ def customer(suite: Suite, name: str, tier: str) -> Iterator[SyncClient]:
 def test_a_free_customer_may_queue_50_workloads_where_a_premium_one_may_queue_more(
     suite: Suite, premium: SyncClient, free: SyncClient
 ) -> None:
-    suite.done("tenants", "update", "cust_free", "--rate-limit", "0")
+    suite.done("tenants", "update", "cust_free", "--rate", "0")
     far = datetime(2099, 1, 1, tzinfo=UTC)
     for client, room in ((free, False), (premium, True)):
         made = [client.create(typed("niyanta.workload", {}, not_before=far)) for _ in range(50)]

@@ -1,4 +1,4 @@
-"""An agent's work as solti describes it: kinds, restarts, admission, selectors, limits, identities, embedded."""
+"""An agent's work as solti describes it: kinds, restarts, admission, selectors, limits, embedded."""
 
 from __future__ import annotations
 
