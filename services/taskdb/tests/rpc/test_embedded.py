@@ -132,7 +132,8 @@ async def test_the_task_of_a_dead_process_fails_as_lost(tenant: Caller, taskdb: 
     await report(tenant, started(assignment))
     await taskdb.execute("UPDATE leases SET expire_time = now() - interval '1 s'")
     await taskdb.apply(running.name, lambda task, now: LeaseExpired(generation=task.generation))
-    await taskdb.execute("UPDATE tasks SET ready_time = ready_time - interval '1 h'")
+    for table in ("tasks", "queue"):
+        await taskdb.execute(f"UPDATE {table} SET ready_time = ready_time - interval '1 h'")
     await taskdb.apply(waiting.name, lambda task, now: QueueTimeoutPassed())
     for made in (running, waiting):
         status = (await tenant.get(made.name)).status
