@@ -381,3 +381,14 @@ def test_tags_of_the_contract_are_required_preferred_and_avoided() -> None:
     assert judge(profile(labels={**plain, "billing": "spot"}), found).obstacle is Obstacle.AVOID
     fast = judge(profile(labels={**plain, "disk": "ssd"}), found)
     assert fast.score == judge(profile(labels=plain), found).score + 5
+
+
+@pytest.mark.seed("S0.36")
+@pytest.mark.parametrize(
+    ("problem", "served"),
+    [("k8s_target_port-detection-1", True), ("redis-down-1", True), ("redis-down-2", False), ("", False)],
+)
+def test_a_runner_takes_the_problems_that_it_supports_by_name_or_pattern(problem: str, served: bool) -> None:
+    runner = profile(task_types=("k8s_target_port-*", "redis-down-1"))
+    verdict = judge(runner, wanted(task_type=problem))
+    assert verdict.obstacle is (None if served else Obstacle.TASK_TYPE)

@@ -62,6 +62,8 @@ async def test_a_task_must_name_an_entity_that_exists(tenant: Caller) -> None:
     )
     made = await tenant.tasks.BatchCreateTasks(batch)
     assert [result.WhichOneof("result") for result in made.results] == ["created", "error"]
+    with pytest.raises(errors.FieldInvalid, match="entity"):
+        await tenant.tasks.CreateTask(typed(entity=planner("no id\0")))
     await tenant.entities.DeleteEntity(pb.DeleteEntityRequest(name=f"{PLANNERS}/entities/p1"))
     with pytest.raises(errors.NotFound):
         await tenant.tasks.CreateTask(typed(entity=planner("p1")))

@@ -239,7 +239,7 @@ class RetryRequested(Event):
     """RetryTask."""
 
     discard_checkpoints: bool = False
-    # The retries and losses that were used up stay so.
+    # The retries that were used up stay so.
     keep_retry_count: bool = False
 
 
