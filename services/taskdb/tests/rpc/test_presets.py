@@ -6,6 +6,7 @@ import pytest
 
 from services.taskdb.tests.conftest import Caller
 from services.taskdb.tests.preset_tasks import create, load
+from services.taskdb.tests.yard import duration
 from taskyard import presets
 from taskyard.v1 import task_pb2
 
@@ -23,7 +24,8 @@ async def test_global_tasks_are_external_and_solti_tasks_are_dropped_while_one_r
     assert task.status.pending_reason == task_pb2.PENDING_REASON_EXTERNAL
     [solti] = await load(admin, "solti")
     command = task_pb2.Execution(command=task_pb2.CommandExecution(program="true"))
-    first = await create(tenant, solti, slot="s", execution=command)
+    timeout = duration(5)
+    first = await create(tenant, solti, slot="s", execution=command, attempt_timeout=timeout)
     assert first.metadata.id.startswith("tsk_")
-    again = await create(tenant, solti, slot="s", execution=command)
+    again = await create(tenant, solti, slot="s", execution=command, attempt_timeout=timeout)
     assert again.name == first.name

@@ -76,6 +76,7 @@ async def test_policies_come_back_and_what_is_left_open_is_never_dropped_and_jit
 async def test_labels_filter_tasks_and_are_listed_in_order(tenant: Caller) -> None:
     request = S.CreateTaskRequest(parent="tenants/default")
     request.task.spec.CopyFrom(P.TaskSpec(task_type="solti.task", execution=COMMAND, slot="s"))
+    request.task.spec.attempt_timeout.CopyFrom(duration(5))
     request.task.metadata.labels.update({"team": "b", "app": "a"})
     made = (await tenant.tasks.CreateTask(request)).task
     await solti(tenant, slot="other")
@@ -220,6 +221,16 @@ async def test_lists_have_100_by_default_and_at_most_1000(tenant: Caller, taskdb
     assert len(page.tasks) == 1000 and page.next_page_token
     request.page_token = page.next_page_token
     assert len((await tenant.tasks.ListTasks(request)).tasks) == 1
+
+
+@pytest.mark.seed("S4.6", "S4.8")
+async def test_a_slot_and_a_timeout_are_required(tenant: Caller) -> None:
+    for missing in ("slot", "attempt_timeout"):
+        given = {"execution": COMMAND, "slot": "s", "attempt_timeout": duration(5)}
+        del given[missing]
+        with pytest.raises(errors.FieldInvalid) as refused:
+            await create(tenant, "solti.task", **given)
+        assert refused.value.violations[0].field == f"task.spec.{missing}"
 
 
 async def test_tasks_are_kept_until_they_are_deleted(admin: Caller) -> None:
