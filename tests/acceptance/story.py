@@ -21,10 +21,12 @@ SECONDS = 120.0
 
 
 @contextmanager
-def client_of(suite: Suite, key: str = "", tenant: str | None = None) -> Iterator[SyncClient]:
+def client_of(
+    suite: Suite, key: str = "", tenant: str | None = None, outage_timeout: float = 300
+) -> Iterator[SyncClient]:
     """A client of the suite, with the key of its default tenant or with another one."""
     found = suite.context
-    given: dict[str, Any] = {"scheduler": found["scheduler"], "admin_key": found["admin_key"]}
+    given: dict[str, Any] = {"scheduler": found["scheduler"], "outage_timeout": outage_timeout}
     with SyncClient(found["address"], key=key or found["key"], tenant=tenant, **given) as client:
         yield client
 

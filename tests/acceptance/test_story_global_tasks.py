@@ -85,8 +85,9 @@ def test_a_backlog_of_updates_survives_a_killed_writer_in_order(suite: Suite) ->
         return True
 
     until(pushed, "taskdb is back")
-    last = until(
-        lambda: (found := call(suite, "GET", f"/task/{made}"))["task_status"] == "completed" and found,
-        "the backlog is applied",
-    )
-    assert last["task_status_data"] == {"block": 19}
+
+    def applied() -> Any:
+        found = call(suite, "GET", f"/task/{made}")
+        return found if found["task_status"] == "completed" else None
+
+    assert until(applied, "the backlog is applied")["task_status_data"] == {"block": 19}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 import pytest
 
@@ -43,7 +42,8 @@ def free(suite: Suite) -> Iterator[SyncClient]:
 def customer(suite: Suite, name: str, tier: str) -> Iterator[SyncClient]:
     suite.done("tenants", "create", name, "--tier", tier)
     key = suite.done("keys", "create", "--for", name, "--description", "story").strip().splitlines()[-1]
-    with client_of(suite, key, name) as client:
+    # A full queue is an error soon, and not waited for.
+    with client_of(suite, key, name, outage_timeout=3) as client:
         suite.done("--tenant", name, "--key", key, "apply", "--preset", "niyanta")
         yield client
 
@@ -53,14 +53,14 @@ def test_a_free_customer_may_queue_50_workloads_where_a_premium_one_may_queue_mo
     suite: Suite, premium: SyncClient, free: SyncClient
 ) -> None:
     suite.done("tenants", "update", "cust_free", "--rate", "0")
-    far = datetime(2099, 1, 1, tzinfo=UTC)
+    waiting = typed("niyanta.workload", {}, tags=["nowhere"])
     for client, room in ((free, False), (premium, True)):
-        made = [client.create(typed("niyanta.workload", {}, not_before=far)) for _ in range(50)]
+        made = [client.create(waiting) for _ in range(50)]
         if room:
-            made.append(client.create(typed("niyanta.workload", {}, not_before=far)))
+            made.append(client.create(waiting))
         else:
             with pytest.raises(errors.ResourceExhausted):
-                client.create(typed("niyanta.workload", {}, not_before=far))
+                client.create(waiting)
         for task in made:
             client.cancel(task)
 
@@ -86,9 +86,9 @@ def test_a_killed_worker_costs_no_work_behind_its_last_checkpoint(suite: Suite, 
     with app_runner(suite, APP, "worker-lives", "--label", "pool=k"):
         ended = premium.wait(task, timeout=300)
     assert ended.succeeded and ended.result["first"] >= 3
-    assert ended.proto.status.last_runner == "runners/worker-lives" and ended.proto.status.generation == 2
+    assert ended.proto.status.last_runner == "runners/worker-lives" and ended.proto.status.generation >= 2
     words = [event.event_type for event in premium.audit(f'resource = "{task.name}"')]
-    assert words.count("task.started") == 2 and "task.checkpoint_created" in words
+    assert words.count("task.started") >= 2 and "task.checkpoint_created" in words
 
 
 @pytest.mark.seed("S2.94", "S2.95")
