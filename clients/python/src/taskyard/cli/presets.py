@@ -12,9 +12,10 @@ from taskyard.cli.manifest import resources
 @click.group("presets", invoke_without_command=True)
 @click.pass_context
 def presets(context: click.Context) -> int | None:
-    """List presets: task types with the rules of systems that Taskyard replaces.
+    """List presets; show one.
 
-    `taskyard apply --preset NAME` creates the types of one; doing so again changes nothing.
+    A preset is a file of task types with the rules of a system that Taskyard replaces. `taskyard apply
+    --preset NAME` creates its types; doing so again changes nothing.
 
     \b
     Examples:

@@ -26,7 +26,7 @@ _PHASES = {
 @click.option("--percent", type=click.IntRange(0, 100), default=0, help="Progress.")
 @click.option("--message", default="", help="What it does now; of a failure, what went wrong.")
 @click.option("--details", type=JSON, help="Members to set in its details, as JSON or @FILE.")
-@click.option("--output", "result", type=JSON, help="Its result, as JSON or @FILE.")
+@click.option("--result", type=JSON, help="Its result, as JSON or @FILE.")
 @with_client
 async def report(
     client: Client, task: str, phase: str, percent: int, message: str, details: Any, result: Any
@@ -40,7 +40,7 @@ async def report(
     Examples:
       taskyard report node-7 running --percent 50 --message "half of the nodes"
       taskyard report node-7 --details '{"added": 2}'
-      taskyard report node-7 succeeded --output '{"nodes": 3}'
+      taskyard report node-7 succeeded --result '{"nodes": 3}'
     """
     if details is not None and not isinstance(details, dict):
         raise click.UsageError("--details is a JSON object, such as '{\"added\": 2}'")
