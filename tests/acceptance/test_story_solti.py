@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -45,9 +46,10 @@ def test_commands_and_scripts_run_in_slots_with_a_timeout(client: SyncClient) ->
         assert client.wait(task, timeout=120).succeeded
         printed.append("".join(entry.message for entry in client.logs(task)))
     assert printed == ["$HOME", "bash", "python", "awk"]
+    build: Any = command
     for wrong in ({"slot": "a"}, {"timeout": 5}):
         with pytest.raises(errors.FieldInvalid):
-            client.create(command("true", task_type="solti.task", **wrong))  # type: ignore[arg-type]
+            client.create(build("true", task_type="solti.task", **wrong))
 
 
 @pytest.mark.seed("S4.9", "S4.22", "S4.25", "S4.35-37", "S4.44")

@@ -71,12 +71,14 @@ def test_an_unknown_word_has_an_error_of_its_own_that_lists_the_words(
 
 @pytest.mark.seed("S4.68-70")
 def test_builders_raise_the_same_errors() -> None:
+    # As a caller without a type checker.
+    build: Any = command
     with pytest.raises(words.UnknownAdmission):
-        command("true", admission="sometimes")  # type: ignore[typeddict-item]
+        build("true", admission="sometimes")
     with pytest.raises(words.UnknownRestart):
-        command("true", retry={"restart": "sometimes"})  # type: ignore[typeddict-item]
+        build("true", retry={"restart": "sometimes"})
     with pytest.raises(words.UnknownJitter):
-        command("true", retry={"jitter": "sometimes"})  # type: ignore[typeddict-item]
+        build("true", retry={"jitter": "sometimes"})
 
 
 @pytest.mark.seed("S4.36", "S4.65", "S4.72")
@@ -120,11 +122,12 @@ def test_a_file_is_validated_while_it_is_read(text: str) -> None:
 @pytest.mark.parametrize("bad", [".", "..", "a b", "a/b", "ä", "a\n"])
 def test_identities_are_checked_where_a_task_is_submitted(bad: str) -> None:
     command("true", id="Job_1.a-b", slot="Slot_1.a-b").validate()
+    build: Any = command
     for field in ("id", "slot"):
         with pytest.raises(words.Invalid, match="is not allowed"):
-            command("true", **{field: bad}).validate()  # type: ignore[arg-type]
+            build("true", **{field: bad}).validate()
         with pytest.raises(words.Invalid, match="characters; at most"):
-            command("true", **{field: "x" * 257}).validate()  # type: ignore[arg-type]
+            build("true", **{field: "x" * 257}).validate()
     with pytest.raises(words.Invalid, match="is empty"):
         words.check_id("", "the slot", limits.SLOT_MAX_LEN)
 
