@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
@@ -123,8 +123,9 @@ class Client(Reader):
         function: Callable[..., Any],
         payload: Any = None,
         *,
+        task_type: str = "",
         permanent: tuple[type[BaseException], ...] = (),
-        **options: Unpack[Options],
+        **options: Unpack[CommonOptions],
     ) -> Task:
         """Runs a function of this process as a task: with lease, timeout, retries and status as any other.
 
@@ -137,10 +138,10 @@ class Client(Reader):
             ended = await client.run_embedded(lambda: 6 * 7, timeout=10, retry=0)
             assert ended.result == 42
         """
-        given = dict(options)
+        given = cast(Options, {**options, "task_type": task_type})
         if payload is not None:
             given["payload"] = payload
-        request = self._prepared(new_task(None, given))  # type: ignore[arg-type]
+        request = self._prepared(new_task(None, given))
         request.parent = await self._parent()
         embedded = Embedded(self._channels, permanent)
         made = Created.of(await embedded.create(request, function_name(function)))
