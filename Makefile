@@ -8,7 +8,7 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test executors flood fuzz hostile httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking ha dist conformance runnerkit clients hellos chaos soak chaosmutations
+.PHONY: help setup up demo test executors flood fuzz hostile httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking ha dist conformance runnerkit clients hellos chaos soak chaosmutations trace
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ flood: setup ## one task writes a gigabyte without a newline; runner and neighbo
 
 verify: setup ## run every check that is not a test; each failure prints its fix
 	@.venv/bin/python tools/verify.py
+
+trace: setup ## what became of each requirement of the replaced systems: totals, deviations, absences
+	@.venv/bin/python tools/requirements.py --print
 
 volume: setup ## create and list 100,000 tasks through the command line, with time and memory
 	@TASKYARD_VOLUME=100000 .venv/bin/python -m pytest -q -s tests/acceptance/test_cli_many.py -k growing_memory
@@ -88,6 +91,7 @@ generate: setup ## generate the stubs from the protos, and the pages that are ma
 	@.venv/bin/python tools/reference.py
 	@.venv/bin/python tools/openapi.py
 	@.venv/bin/python tools/metrics_page.py
+	@.venv/bin/python tools/requirements.py
 
 image: setup ## accept the protos as they are as the baseline for breaking changes
 	@.venv/bin/buf build protos --exclude-source-info --output protos/image.binpb

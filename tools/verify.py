@@ -42,6 +42,11 @@ CHECKS = (
     Check("reference", (PYTHON, "tools/reference.py", "--check", "--root", "."), "make generate"),
     Check("openapi", (PYTHON, "tools/openapi.py", "--check", "--root", "."), "make generate"),
     Check("metrics", (PYTHON, "tools/metrics_page.py", "--check", "--root", "."), "make generate"),
+    Check(
+        "requirements",
+        (PYTHON, "tools/requirements.py", "--check", "--root", "."),
+        "mark tests or explain lines in docs/requirements.toml, then make generate",
+    ),
     Check("lock", (PYTHON, "tools/lock.py", "--check", "--root", "."), "make lock"),
     Check("tree", (PYTHON, "tools/tree.py", "--root", "."), "edit the files named above"),
 )

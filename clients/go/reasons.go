@@ -35,6 +35,7 @@ const (
 	TaskTerminal               Reason = "TASK_TERMINAL"
 	LeaseNotHeld               Reason = "LEASE_NOT_HELD"
 	TaskTypeDisabled           Reason = "TASK_TYPE_DISABLED"
+	DeletionProtected          Reason = "DELETION_PROTECTED"
 	TenantSuspended            Reason = "TENANT_SUSPENDED"
 	NotEmpty                   Reason = "NOT_EMPTY"
 	CheckpointSequenceConflict Reason = "CHECKPOINT_SEQUENCE_CONFLICT"

@@ -9,8 +9,11 @@ from tests.harness.leash import leashed
 
 # Programs that are no clients, such as functions that a runner loads; the tests of their area execute them.
 EXECUTED_ELSEWHERE: set[str] = set()
+EXAMPLES = ROOT / "examples"
 PROGRAMS = sorted(
-    file.name for file in (ROOT / "examples").glob("*.py") if file.name not in EXECUTED_ELSEWHERE
+    str(file.relative_to(EXAMPLES))
+    for file in (*EXAMPLES.glob("*.py"), *EXAMPLES.glob("coming_from/[a-z]*.py"))
+    if file.name not in EXECUTED_ELSEWHERE
 )
 
 
@@ -31,5 +34,5 @@ def test_the_example_runs_to_its_end(suite: Suite, program: str) -> None:
 
 def test_every_example_is_listed() -> None:
     listed = (ROOT / "examples/README.md").read_text()
-    for program in (ROOT / "examples").glob("*.py"):
-        assert f"({program.name})" in listed, f"examples/README.md does not list {program.name}"
+    for program in PROGRAMS:
+        assert f"({program})" in listed, f"examples/README.md does not list {program}"

@@ -80,6 +80,7 @@ async def assert_stored(taskdb: CrashingTaskDb, names: dict[str, str]) -> None:
     assert len(set(names.values())) == len(names)
 
 
+@pytest.mark.seed("S2.1")
 async def test_a_crash_of_postgresql_under_load_loses_nothing(node: Node, tmp_path: Path) -> None:
     async with serving(node, tmp_path) as taskdb:
         [name] = await taskdb.yard.create()

@@ -40,6 +40,7 @@ def runner_for(plane: ControlPlane, own: dict[str, str], capacity: int = 4) -> L
     return plane.runner(unique("runner"), described=registration(capacity, labels=own))
 
 
+@pytest.mark.seed("S2.107", "S2.109", "S2.115")
 async def test_a_task_goes_from_the_client_to_a_runner_and_back(
     plane: ControlPlane, own: dict[str, str]
 ) -> None:

@@ -11,6 +11,7 @@ from taskyard.convert import from_payload, to_payload
 from taskyard.v1 import common_pb2, task_pb2
 
 
+@pytest.mark.seed("S4.27", "S4.45", "S4.49")
 def test_command_keeps_arguments_and_takes_options() -> None:
     request = command(
         "ffmpeg",
@@ -69,6 +70,7 @@ def test_retry_policy_in_full() -> None:
     assert (retry.backoff.initial.seconds, retry.backoff.max.seconds, retry.backoff.factor) == (1, 60, 3)
 
 
+@pytest.mark.seed("S4.33-34")
 def test_scripts_name_their_interpreter() -> None:
     kinds = [script.bash("a"), script.python("a"), script.node("a"), script.custom("awk", "a", flag="-f")]
     made = [new.request.task.spec.execution.script for new in kinds]
@@ -95,6 +97,7 @@ def test_typed_leaves_the_execution_to_the_type() -> None:
     assert (spec.task_type, from_payload(spec.payload)) == ("report", {"month": 5})
 
 
+@pytest.mark.seed("S4.28")
 def test_container_and_external() -> None:
     made = container("alpine", "-c", "ls", entrypoint=["sh"], network=True).request.task.spec.execution
     assert (made.container.image, list(made.container.command), made.container.network) == (
@@ -106,6 +109,7 @@ def test_container_and_external() -> None:
     assert waiting.report_timeout.seconds == 30
 
 
+@pytest.mark.seed("S4.29")
 def test_wasm_is_sent_with_its_digest(tmp_path: Path) -> None:
     file = tmp_path / "module.wasm"
     file.write_bytes(b"\0asm")

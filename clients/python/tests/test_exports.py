@@ -7,7 +7,7 @@ import taskyard
 
 
 def test_every_public_name_can_be_imported() -> None:
-    homes = set(taskyard._HOME) | {"errors", "script"}
+    homes = set(taskyard._HOME) | {"errors", "limits", "presets", "script", "words"}
     assert set(taskyard.__all__) == homes
     assert sorted(taskyard.__all__) == taskyard.__all__
     for name in taskyard.__all__:

@@ -137,6 +137,7 @@ export class TaskTerminal extends FailedPrecondition {}
 export class LeaseNotHeld extends FailedPrecondition {}
 export class LeaseExpired extends FailedPrecondition {}
 export class TaskTypeDisabled extends FailedPrecondition {}
+export class DeletionProtected extends FailedPrecondition {}
 export class TenantSuspended extends FailedPrecondition {}
 export class NotEmpty extends FailedPrecondition {}
 export class CheckpointSequenceConflict extends FailedPrecondition {}
@@ -205,6 +206,7 @@ export const BY_REASON: Readonly<Record<string, ErrorClass>> = {
   LEASE_NOT_HELD: LeaseNotHeld,
   LEASE_EXPIRED: LeaseExpired,
   TASK_TYPE_DISABLED: TaskTypeDisabled,
+  DELETION_PROTECTED: DeletionProtected,
   TENANT_SUSPENDED: TenantSuspended,
   NOT_EMPTY: NotEmpty,
   CHECKPOINT_SEQUENCE_CONFLICT: CheckpointSequenceConflict,

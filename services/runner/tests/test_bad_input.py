@@ -63,6 +63,7 @@ async def test_bad_descriptions_are_permanent_start_failures(
     assert (await peer.outcome(peer.assign(command("true")))).WhichOneof("report") == "succeeded"
 
 
+@pytest.mark.seed("S4.33-34")
 async def test_scripts_of_every_interpreter(peer: SchedulerPeer, runner: RunnerProcess) -> None:
     specs = {
         "python": script("import sys; print('python', sys.argv[1])", INTERPRETER_PYTHON),

@@ -6,6 +6,8 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
+
 from services.runner.tests.conftest import StartRunner
 from services.runner.tests.runner_process import Gate, RunnerProcess, command, shell, variables
 from services.runner.tests.scheduler_peer import SchedulerPeer, Task
@@ -13,6 +15,7 @@ from taskyard.v1.common_pb2 import ERROR_CLASS_PERMANENT, ERROR_CLASS_TRANSIENT,
 from taskyard.v1.log_pb2 import LOG_SOURCE_STDERR, LOG_SOURCE_STDOUT
 
 
+@pytest.mark.seed("S4.27", "S4.32")
 async def test_a_command_is_started_logged_and_succeeds(peer: SchedulerPeer, runner: RunnerProcess) -> None:
     task = peer.assign(command("echo", "hello", "world"))
     outcome = await peer.outcome(task)
@@ -68,6 +71,7 @@ async def test_the_result_file_becomes_the_output(peer: SchedulerPeer, runner: R
     assert result.metrics.fields["max_rss_bytes"].number_value > 0
 
 
+@pytest.mark.seed("S4.49", "S4.50")
 async def test_the_environment_is_the_tasks_then_the_runners(
     peer: SchedulerPeer, start_runner: StartRunner
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,6 +56,7 @@ def test_a_first_lease_never_outlasts_the_session() -> None:
     assert leases.first_lease(0, 15.0) == lease_end(0.0, 5.0)
 
 
+@pytest.mark.seed("S2.112")
 def test_heartbeats_list_changes_until_they_are_acknowledged() -> None:
     leases = opened()
     first, second = held(1), held(2)

@@ -124,6 +124,7 @@ REQUIRED: Sequence[tuple[Constraint, dict[str, str], set[str], bool]] = [
 ]
 
 
+@pytest.mark.seed("S2.53", "S4.12", "S4.39-43")
 @pytest.mark.parametrize(("required", "carried", "executing", "may"), REQUIRED)
 def test_required(required: Constraint, carried: dict[str, str], executing: set[str], may: bool) -> None:
     verdict = judge(profile(labels=carried), wanted(required=required), executing)
@@ -153,6 +154,7 @@ AVOID: Sequence[tuple[Constraint, dict[str, str], set[str], bool]] = [
 ]
 
 
+@pytest.mark.seed("S2.55")
 @pytest.mark.parametrize(("avoid", "carried", "executing", "may"), AVOID)
 def test_avoid(avoid: Constraint, carried: dict[str, str], executing: set[str], may: bool) -> None:
     verdict = judge(profile(labels=carried), wanted(avoid=avoid), executing)
@@ -186,6 +188,7 @@ SCORES: Sequence[tuple[Sequence[Preference], dict[str, str], set[str], int]] = [
 ]
 
 
+@pytest.mark.seed("S2.54")
 @pytest.mark.parametrize(("preferred", "carried", "executing", "score"), SCORES)
 def test_score(
     preferred: Sequence[Preference], carried: dict[str, str], executing: set[str], score: int
@@ -378,3 +381,14 @@ def test_tags_of_the_contract_are_required_preferred_and_avoided() -> None:
     assert judge(profile(labels={**plain, "billing": "spot"}), found).obstacle is Obstacle.AVOID
     fast = judge(profile(labels={**plain, "disk": "ssd"}), found)
     assert fast.score == judge(profile(labels=plain), found).score + 5
+
+
+@pytest.mark.seed("S0.36")
+@pytest.mark.parametrize(
+    ("problem", "served"),
+    [("k8s_target_port-detection-1", True), ("redis-down-1", True), ("redis-down-2", False), ("", False)],
+)
+def test_a_runner_takes_the_problems_that_it_supports_by_name_or_pattern(problem: str, served: bool) -> None:
+    runner = profile(task_types=("k8s_target_port-*", "redis-down-1"))
+    verdict = judge(runner, wanted(task_type=problem))
+    assert verdict.obstacle is (None if served else Obstacle.TASK_TYPE)

@@ -162,6 +162,7 @@ async def test_rule_04_taken_on_assignments_are_listed_and_follow_the_session(si
     assert list(again) == [], "a lease that follows its session is not listed again"
 
 
+@pytest.mark.seed("S2.111")
 async def test_rule_05_the_ack_comes_after_the_renewal_is_stored(site: Site) -> None:
     runner = await site.runner(heartbeats=False)
     with site.taskdb.held_back("RenewSessions"):
@@ -227,6 +228,7 @@ async def test_rule_05_changed_registration_changes_the_assignments_of_a_runner(
     assert list(sent.registration.task_types) == ["spec*"]
 
 
+@pytest.mark.seed("S2.113")
 async def test_rule_05_progress_rides_on_heartbeats(site: Site) -> None:
     runner = await site.runner(heartbeats=False)
     site.taskdb.add_tasks()
@@ -238,6 +240,7 @@ async def test_rule_05_progress_rides_on_heartbeats(site: Site) -> None:
     assert [item.progress.percent for item in progress] == [40]
 
 
+@pytest.mark.seed("S2.117")
 async def test_rule_13_a_cancel_reaches_the_runner_at_once_and_is_repeated_until_it_is_done(
     site: Site,
 ) -> None:
@@ -326,6 +329,7 @@ async def test_rule_13_welcome_carries_a_drain_in_force(site: Site) -> None:
     assert runner.waiting_assignments == 0
 
 
+@pytest.mark.seed("S2.112")
 async def test_rule_13_an_agent_that_drains_on_its_own_account_gets_no_work(site: Site) -> None:
     runner = await site.agent(heartbeats=False)
     runner.draining = True

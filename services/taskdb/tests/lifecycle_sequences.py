@@ -113,7 +113,7 @@ def draw_task(rng: Random, task_id: str = "t1", start: datetime = EPOCH) -> Task
         tenant_id="acme",
         task_id=task_id,
         create_time=start,
-        kind=Kind.EXTERNAL if external else Kind.COMMAND,
+        kind=Kind.EXTERNAL if external else rng.choice((Kind.COMMAND, Kind.COMMAND, Kind.EMBEDDED)),
         class_id=rng.randrange(3),
         priority=rng.choice((0, 10, 1000)),
         pinned_runner=rng.choice(("", "", "r1")),
@@ -360,8 +360,16 @@ def _resume(life: Life, rng: Random) -> Event:
 def _retry(life: Life, rng: Random) -> Event:
     blocked = None if life.task.blocked is None else rng.random() < 0.5
     return events.RetryRequested(
-        actor=USER, discard_checkpoints=rng.random() < 0.3, request_id="retry-1", blocked=blocked
+        actor=USER,
+        discard_checkpoints=rng.random() < 0.3,
+        keep_retry_count=rng.random() < 0.3,
+        request_id="retry-1",
+        blocked=blocked,
     )
+
+
+def _reset(life: Life, rng: Random) -> Event:
+    return events.ResetRequested(actor=USER, reason="it hangs")
 
 
 def _edit(life: Life, rng: Random) -> Event:
@@ -408,15 +416,15 @@ WAITING: dict[PendingReason, tuple[Draw, ...]] = {
 LIKELY: dict[Phase, tuple[Draw, ...]] = {
     Phase.SCHEDULED: (
         *(_started,) * 12, _succeeded, _failed, _timed_out, _cancelled, _released, _returned, _expired, _lost,
-        _cancel, _pause, _checkpoint,
+        _cancel, _pause, _checkpoint, _reset,
     ),
     Phase.RUNNING: (
         *OUTCOMES, *LEASE_TIMERS, *LEASE_TIMERS, *(_progress,) * 4, *(_checkpoint,) * 2, *(_returned,) * 2,
-        _started, _cancel, _pause, _pause, _total_timeout,
+        _started, _cancel, _pause, _pause, _total_timeout, _reset,
     ),
     Phase.PAUSED: (*(_resume,) * 8, _cancel, _pause, _edit, _total_timeout, _due),
     Phase.REDISTRIBUTING: (
-        *(_claim,) * 3, *OUTCOMES, *(_returned,) * 6, *(_progress,) * 2, *(_checkpoint,) * 2, _edit, _started,
+        *(_claim,) * 3, *OUTCOMES, *(_returned,) * 6, *(_progress,) * 4, *(_checkpoint,) * 4, _edit, _started,
         *(_cancel,) * 5, *(_released,) * 2, _pause, _queue_timeout, _total_timeout, *(_deadline,) * 2,
     ),
 }  # fmt: skip

@@ -42,20 +42,21 @@ const (
 type EmbeddedServiceClient interface {
 	// Creates a task whose execution is `embedded`, pinned to the holder, with on_runner_lost FAIL.
 	// Safe to repeat with the same request_id or task_id.
-	// Errors: as TaskService.CreateTask.
+	// Errors: those of TaskService.CreateTask; INVALID_ARGUMENT (FIELD_INVALID: another execution).
 	CreateEmbeddedTask(ctx context.Context, in *CreateEmbeddedTaskRequest, opts ...grpc.CallOption) (*CreateEmbeddedTaskResponse, error)
 	// Claims tasks of the holder that are claimable now; none is no error.  Safe to repeat with the
 	// same request_id.
-	// Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID).
+	// Errors: NOT_FOUND.
 	ClaimEmbeddedTask(ctx context.Context, in *ClaimEmbeddedTaskRequest, opts ...grpc.CallOption) (*ClaimEmbeddedTaskResponse, error)
 	// Renews leases.  Safe to repeat.
-	// Errors: NOT_FOUND (of another tenant).  Per lease: see LeaseVerdict.
+	// Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per lease: see LeaseVerdict.
 	RenewEmbeddedTasks(ctx context.Context, in *RenewEmbeddedTasksRequest, opts ...grpc.CallOption) (*RenewEmbeddedTasksResponse, error)
 	// Applies reports, each on its own, in order per task.  Safe to repeat.
-	// Errors: NOT_FOUND (of another tenant).  Per report as LeaseService.ReportRuns.
+	// Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per report: FAILED_PRECONDITION (LEASE_NOT_HELD), and
+	// those of LeaseService.ReportRuns.
 	ReportEmbeddedTasks(ctx context.Context, in *ReportEmbeddedTasksRequest, opts ...grpc.CallOption) (*ReportEmbeddedTasksResponse, error)
 	// Stores log entries.  Safe to repeat.
-	// Errors: NOT_FOUND (of another tenant).  Per batch as LeaseService.AppendLogs.
+	// Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per batch: those of LeaseService.AppendLogs.
 	AppendEmbeddedLogs(ctx context.Context, in *AppendEmbeddedLogsRequest, opts ...grpc.CallOption) (*AppendEmbeddedLogsResponse, error)
 }
 
@@ -125,20 +126,21 @@ func (c *embeddedServiceClient) AppendEmbeddedLogs(ctx context.Context, in *Appe
 type EmbeddedServiceServer interface {
 	// Creates a task whose execution is `embedded`, pinned to the holder, with on_runner_lost FAIL.
 	// Safe to repeat with the same request_id or task_id.
-	// Errors: as TaskService.CreateTask.
+	// Errors: those of TaskService.CreateTask; INVALID_ARGUMENT (FIELD_INVALID: another execution).
 	CreateEmbeddedTask(context.Context, *CreateEmbeddedTaskRequest) (*CreateEmbeddedTaskResponse, error)
 	// Claims tasks of the holder that are claimable now; none is no error.  Safe to repeat with the
 	// same request_id.
-	// Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID).
+	// Errors: NOT_FOUND.
 	ClaimEmbeddedTask(context.Context, *ClaimEmbeddedTaskRequest) (*ClaimEmbeddedTaskResponse, error)
 	// Renews leases.  Safe to repeat.
-	// Errors: NOT_FOUND (of another tenant).  Per lease: see LeaseVerdict.
+	// Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per lease: see LeaseVerdict.
 	RenewEmbeddedTasks(context.Context, *RenewEmbeddedTasksRequest) (*RenewEmbeddedTasksResponse, error)
 	// Applies reports, each on its own, in order per task.  Safe to repeat.
-	// Errors: NOT_FOUND (of another tenant).  Per report as LeaseService.ReportRuns.
+	// Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per report: FAILED_PRECONDITION (LEASE_NOT_HELD), and
+	// those of LeaseService.ReportRuns.
 	ReportEmbeddedTasks(context.Context, *ReportEmbeddedTasksRequest) (*ReportEmbeddedTasksResponse, error)
 	// Stores log entries.  Safe to repeat.
-	// Errors: NOT_FOUND (of another tenant).  Per batch as LeaseService.AppendLogs.
+	// Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per batch: those of LeaseService.AppendLogs.
 	AppendEmbeddedLogs(context.Context, *AppendEmbeddedLogsRequest) (*AppendEmbeddedLogsResponse, error)
 	mustEmbedUnimplementedEmbeddedServiceServer()
 }

@@ -33,7 +33,7 @@ const (
 // Entities whose existence task types can demand (TaskType.entities_must_exist).
 type EntityServiceClient interface {
 	// Stores up to 1000 entities; those that are stored already stay as they are.  Idempotent.
-	// Errors: NOT_FOUND (tenant); INVALID_ARGUMENT (FIELD_INVALID, BATCH_TOO_LARGE).
+	// Errors: NOT_FOUND (NOT_FOUND: tenant); INVALID_ARGUMENT (FIELD_INVALID: more than 1000, or a bad id).
 	RegisterEntities(ctx context.Context, in *RegisterEntitiesRequest, opts ...grpc.CallOption) (*RegisterEntitiesResponse, error)
 	// Lists the entities of a type by id.
 	// Errors: INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
@@ -89,7 +89,7 @@ func (c *entityServiceClient) DeleteEntity(ctx context.Context, in *DeleteEntity
 // Entities whose existence task types can demand (TaskType.entities_must_exist).
 type EntityServiceServer interface {
 	// Stores up to 1000 entities; those that are stored already stay as they are.  Idempotent.
-	// Errors: NOT_FOUND (tenant); INVALID_ARGUMENT (FIELD_INVALID, BATCH_TOO_LARGE).
+	// Errors: NOT_FOUND (NOT_FOUND: tenant); INVALID_ARGUMENT (FIELD_INVALID: more than 1000, or a bad id).
 	RegisterEntities(context.Context, *RegisterEntitiesRequest) (*RegisterEntitiesResponse, error)
 	// Lists the entities of a type by id.
 	// Errors: INVALID_ARGUMENT (PAGE_TOKEN_INVALID).

@@ -37,7 +37,7 @@ type SessionServiceClient interface {
 	// repeat supersedes the first.
 	// Errors: ALREADY_EXISTS (RUNNER_ID_IN_USE: another instance_id is alive and takeover is
 	// not set); PERMISSION_DENIED (outside the key's runner scope, deleted, or registered with a
-	// key of another scope).
+	// key of another scope); INVALID_ARGUMENT (FIELD_INVALID: a rule of the key's runner scope).
 	OpenSession(ctx context.Context, in *OpenSessionRequest, opts ...grpc.CallOption) (*OpenSessionResponse, error)
 	// Heartbeats of up to 1000 runners.  An expired session is never renewed.  Safe to repeat.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per session: see SessionRenewalResult.
@@ -49,7 +49,8 @@ type SessionServiceClient interface {
 	// Lists a pull worker as a runner that is healthy for `duration`.  An agent that has a
 	// session under the id keeps it.  Safe to repeat.
 	// Errors: PERMISSION_DENIED (outside the key's runner scope, deleted while it worked, or
-	// registered with a key of another scope).
+	// registered with a key of another scope); INVALID_ARGUMENT (FIELD_INVALID: a rule of the key's
+	// runner scope).
 	RegisterWorker(ctx context.Context, in *RegisterWorkerRequest, opts ...grpc.CallOption) (*RegisterWorkerResponse, error)
 	// Returns the record of a key.
 	// Errors: UNAUTHENTICATED.
@@ -125,7 +126,7 @@ type SessionServiceServer interface {
 	// repeat supersedes the first.
 	// Errors: ALREADY_EXISTS (RUNNER_ID_IN_USE: another instance_id is alive and takeover is
 	// not set); PERMISSION_DENIED (outside the key's runner scope, deleted, or registered with a
-	// key of another scope).
+	// key of another scope); INVALID_ARGUMENT (FIELD_INVALID: a rule of the key's runner scope).
 	OpenSession(context.Context, *OpenSessionRequest) (*OpenSessionResponse, error)
 	// Heartbeats of up to 1000 runners.  An expired session is never renewed.  Safe to repeat.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per session: see SessionRenewalResult.
@@ -137,7 +138,8 @@ type SessionServiceServer interface {
 	// Lists a pull worker as a runner that is healthy for `duration`.  An agent that has a
 	// session under the id keeps it.  Safe to repeat.
 	// Errors: PERMISSION_DENIED (outside the key's runner scope, deleted while it worked, or
-	// registered with a key of another scope).
+	// registered with a key of another scope); INVALID_ARGUMENT (FIELD_INVALID: a rule of the key's
+	// runner scope).
 	RegisterWorker(context.Context, *RegisterWorkerRequest) (*RegisterWorkerResponse, error)
 	// Returns the record of a key.
 	// Errors: UNAUTHENTICATED.

@@ -2100,7 +2100,7 @@ type RetryTaskRequest struct {
 	ResourceVersion int64 `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	// See IDEMPOTENCY.
 	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// Leave retry_count and runner_loss_count as they are.  Refused (PHASE_CONFLICT) for a task
+	// Leave retry_count as it is.  Refused (PHASE_CONFLICT) for a task
 	// whose retry_count has reached max_retries.
 	KeepRetryCount bool `protobuf:"varint,50,opt,name=keep_retry_count,json=keepRetryCount,proto3" json:"keep_retry_count,omitempty"`
 	// Also revive the tasks that ended by DEPENDENCY_FAILED because of this one, and those that

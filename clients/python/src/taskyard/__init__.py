@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from taskyard import errors, script
+    from taskyard import errors, limits, presets, script, words
     from taskyard.admin import Admin
     from taskyard.builders import command, container, external, function, typed, wasm
     from taskyard.client import Client
@@ -64,9 +64,12 @@ __all__ = [
     "errors",
     "external",
     "function",
+    "limits",
+    "presets",
     "script",
     "typed",
     "wasm",
+    "words",
 ]
 
 # Loaded late, because the services import taskyard.errors and taskyard.v1 and need nothing of the client.

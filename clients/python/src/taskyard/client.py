@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
@@ -21,7 +21,7 @@ from taskyard.reader import Reader, View, view_of
 from taskyard.retry_timer import is_outage
 from taskyard.stream import Stream
 from taskyard.submit import Batches, Coalescer, Result, counted, create_batches, is_retryable
-from taskyard.task import Created, Task
+from taskyard.task import Created, Outcome, Task
 from taskyard.v1 import task_pb2
 from taskyard.v1 import task_service_pb2 as pb
 
@@ -135,26 +135,30 @@ class Client(Reader):
         function: Callable[..., Any],
         payload: Any = None,
         *,
+        task_type: str = "",
         permanent: tuple[type[BaseException], ...] = (),
-        **options: Unpack[Options],
+        **options: Unpack[CommonOptions],
     ) -> Task:
         """Runs a function of this process as a task: with lease, timeout, retries and status as any other.
 
         `function` is called with the payload, if there is one; a plain function in a thread, which a timeout
         or a cancel cannot stop. Exceptions are transient, except those that `permanent` lists. If the process
-        dies, the task fails as lost; no runner ever claims it. Returns the ended task.
+        dies, the task fails as lost; no runner ever claims it. Returns the ended task, or the live one of its
+        slot if the admission policy dropped this one.
 
         Example:
             ended = await client.run_embedded(lambda: 6 * 7, timeout=10, retry=0)
             assert ended.result == 42
         """
-        given = dict(options)
+        given = cast(Options, {**options, "task_type": task_type})
         if payload is not None:
             given["payload"] = payload
-        request = self._prepared(new_task(None, given))  # type: ignore[arg-type]
+        request = self._prepared(new_task(None, given))
         request.parent = await self._parent()
         embedded = Embedded(self._channels, permanent)
         made = Created.of(await embedded.create(request, function_name(function)))
+        if made.outcome is Outcome.DROPPED:
+            return await self.get(made)
         call = function if payload is None else functools.partial(function, payload)
         while not await embedded.attempt(made.name, call) or not await self._ended(made):
             found = await self.get(made, view="basic")
@@ -388,12 +392,13 @@ class Client(Reader):
         percent: int = 0,
         message: str = "",
         output: Any = None,
+        details: Mapping[str, Any] | None = None,
     ) -> Task:
-        """Reports the status of an external task, as its owner.
+        """Reports the status of an external task, as its owner; `details` are merged into those it has.
 
         Example:
             made = await client.create(external())
-            await client.report(made, "running", percent=50)
+            await client.report(made, "running", percent=50, details={"added": 2})
             await client.report(made, "succeeded", output={"pages": 3})
         """
         request = pb.ReportTaskStatusRequest(name=await self._name(task), request_id=new_request_id())
@@ -405,6 +410,8 @@ class Client(Reader):
             request.error.message = message
         if output is not None:
             request.result.output.CopyFrom(to_payload(output))
+        if details is not None:
+            request.details.update(dict(details))
         return Task((await self._channels.call(self._tasks.ReportTaskStatus, request)).task)
 
 

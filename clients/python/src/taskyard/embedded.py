@@ -129,7 +129,8 @@ class Embedded:
 async def _call(call: Callable[[], Any]) -> Any:
     if inspect.iscoroutinefunction(call):
         return await call()
-    return await asyncio.to_thread(call)
+    value = await asyncio.to_thread(call)
+    return await value if inspect.isawaitable(value) else value
 
 
 def _succeeded(value: Any) -> lease_pb2.RunReport:

@@ -31,6 +31,7 @@
     │   ├── LeaseNotHeld                   the caller does not hold this lease; final for reports
     │   ├── LeaseExpired                   a FORBID lease was not renewed in time; stop the work
     │   ├── TaskTypeDisabled
+    │   ├── DeletionProtected
     │   ├── TenantSuspended
     │   ├── NotEmpty                       the resource still has children
     │   ├── CheckpointSequenceConflict     not above the latest one

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypedDict
 
 from taskyard.convert import Seconds, to_duration, to_payload, to_timestamp
+from taskyard.limits import MAX_SCRIPT_BODY_BYTES
 from taskyard.v1 import common_pb2, task_pb2
 from taskyard.v1.task_service_pb2 import CreateTaskRequest
+from taskyard.words import (
+    Invalid,
+    check_backoff,
+    check_identities,
+    enum_value,
+    parse_admission,
+    parse_jitter,
+    parse_operator,
+    parse_restart,
+)
 
 
 class CommonOptions(TypedDict, total=False):
@@ -53,10 +64,26 @@ class CommonOptions(TypedDict, total=False):
     """Cores to reserve and enforce."""
     memory_mb: int
     disk_mb: int
+    extended: Mapping[str, int]
+    """Other resources to reserve, such as {"gpu": 1}."""
     runner_labels: Mapping[str, str]
     """Only runners with these labels."""
     runner_ids: tuple[str, ...]
     """Only these runners."""
+    tags: Sequence[str]
+    """Only runners that have each of these as the key or the value of a label."""
+    selector: Selector
+    """Only runners that this selects: match_labels and match_expressions."""
+    prefer: Sequence[Preference]
+    """Runners that are better than others, with weights."""
+    avoid: Constraint
+    """No runner that this describes."""
+    max_steps: int
+    """How many steps the workload may take, 1 to 1000; the workload itself counts them."""
+    checkpoint_interval: Seconds
+    """How often the workload should save a checkpoint; 0 is when it chooses."""
+    orphan_timeout: Seconds
+    """How long a run goes on without a scheduler, where overlap is allowed."""
     overlap: Literal["forbid", "allow"]
     """Whether a new run may start while an old one, out of reach, may still be running."""
     on_runner_lost: Literal["wait", "redistribute", "fail", "hold"]
@@ -65,6 +92,8 @@ class CommonOptions(TypedDict, total=False):
     """Full name of the task that created this one."""
     callback: str
     """URL that is called with the ended task."""
+    callback_headers: Mapping[str, str]
+    """Headers of that call."""
 
 
 class Options(CommonOptions, total=False):
@@ -74,6 +103,42 @@ class Options(CommonOptions, total=False):
     """A registered type with its defaults, or a mere classification."""
     payload: Any
     """Input: bytes as they are, anything else as JSON."""
+
+
+class Selector(TypedDict, total=False):
+    """Runners by their labels; everything that is given must match."""
+
+    match_labels: Mapping[str, str]
+    match_expressions: Sequence[Expression]
+
+
+class Expression(TypedDict, total=False):
+    """One requirement of a selector."""
+
+    key: str
+    operator: str
+    """In, NotIn, Exists or DoesNotExist."""
+    values: Sequence[str]
+
+
+class Constraint(TypedDict, total=False):
+    """Runners by id, by labels, or by what they execute."""
+
+    runner_ids: Sequence[str]
+    selector: Selector
+    labels: Mapping[str, str]
+    """Short for a selector with these match_labels."""
+    task_types: Sequence[str]
+    """Runners that execute a task of one of these types."""
+    tags: Sequence[str]
+    """Each is the key or the value of a label."""
+
+
+class Preference(Constraint, total=False):
+    """Runners that are preferred."""
+
+    weight: int
+    """1 to 100."""
 
 
 class Retry(TypedDict, total=False):
@@ -88,6 +153,8 @@ class Retry(TypedDict, total=False):
     jitter: Literal["none", "full", "equal", "decorrelated"]
     restart: Literal["never", "on_failure", "always"]
     retry_on_timeout: bool
+    max_runner_losses: int
+    """How often the task may lose its runner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +162,19 @@ class NewTask:
     """A task to create; `request` is the message that is sent, for fields that the options do not cover."""
 
     request: CreateTaskRequest
+
+    def validate(self) -> None:
+        """Raises taskyard.words.Invalid for what every server refuses: ids, back-off, an oversized script."""
+        spec = self.request.task.spec
+        check_identities(self.request.task_id, spec.slot)
+        check_backoff(spec.retry.backoff)
+        if len(spec.execution.script.body) > MAX_SCRIPT_BODY_BYTES:
+            raise Invalid(
+                f"the script has {len(spec.execution.script.body)} bytes; at most {MAX_SCRIPT_BODY_BYTES} are"
+                " allowed"
+            )
+        if not spec.task_type and spec.execution.WhichOneof("kind") is None:
+            raise Invalid("nothing to run: the task has neither an execution nor a type")
 
 
 def new_task(execution: task_pb2.Execution | None, options: Options) -> NewTask:
@@ -139,25 +219,67 @@ def _set_spec(spec: task_pb2.TaskSpec, options: Options) -> None:
         spec.not_before.CopyFrom(to_timestamp(options["not_before"]))
     if "callback" in options:
         spec.callback.url = options["callback"]
+    if "callback_headers" in options:
+        spec.callback.headers.update(options["callback_headers"])
+    if "max_steps" in options:
+        spec.max_steps = options["max_steps"]
     given: Mapping[str, Any] = options
     for option, field in _DURATIONS.items():
         if option in given:
             getattr(spec, field).CopyFrom(to_duration(given[option]))
-    spec.admission = _number(task_pb2.AdmissionPolicy, options.get("admission"))
-    spec.overlap = _number(task_pb2.OverlapPolicy, options.get("overlap"))
-    spec.on_runner_lost = _number(task_pb2.RunnerLostPolicy, options.get("on_runner_lost"))
+    if "admission" in options:
+        spec.admission = parse_admission(options["admission"])
+    if "overlap" in options:
+        spec.overlap = enum_value(task_pb2.OverlapPolicy, options["overlap"])
+    if "on_runner_lost" in options:
+        spec.on_runner_lost = enum_value(task_pb2.RunnerLostPolicy, options["on_runner_lost"])
 
 
 def _set_placement(spec: task_pb2.TaskSpec, options: Options) -> None:
-    if options.keys() & {"cpu", "memory_mb", "disk_mb"}:
+    if options.keys() & {"cpu", "memory_mb", "disk_mb", "extended"}:
         spec.resources.cpu_millis = round(options.get("cpu", 0) * 1000)
         spec.resources.memory_mb = options.get("memory_mb", 0)
         spec.resources.disk_mb = options.get("disk_mb", 0)
+        spec.resources.extended.update(options.get("extended", {}))
     if options.get("runner_labels"):
         spec.placement.required.selector.match_labels.update(options["runner_labels"])
     if options.get("runner_ids"):
         spec.placement.required.runner_ids.extend(options["runner_ids"])
+    if options.get("tags"):
+        spec.placement.required.tags.extend(options["tags"])
+    if options.get("selector"):
+        spec.placement.required.selector.MergeFrom(_selector(options["selector"]))
+    for one in options.get("prefer", ()):
+        spec.placement.preferred.add(weight=one.get("weight", 50), runners=_constraint(one))
+    if options.get("avoid"):
+        spec.placement.avoid.CopyFrom(_constraint(options["avoid"]))
 
+
+def _selector(given: Selector) -> common_pb2.RunnerSelector:
+    made = common_pb2.RunnerSelector(match_labels=given.get("match_labels", {}))
+    for one in given.get("match_expressions", ()):
+        operator, values = parse_operator(one["operator"]), one.get("values", ())
+        if bool(values) == (operator in _WITHOUT_VALUES):
+            needs = "no values" if values else "values"
+            raise Invalid(f"{one['operator']} of {one.get('key', '')!r} needs {needs}")
+        made.match_expressions.add(key=one["key"], operator=operator, values=values)
+    return made
+
+
+def _constraint(given: Constraint) -> task_pb2.RunnerConstraint:
+    made = task_pb2.RunnerConstraint(
+        runner_ids=given.get("runner_ids", ()),
+        task_types=given.get("task_types", ()),
+        tags=given.get("tags", ()),
+    )
+    if "selector" in given:
+        made.selector.CopyFrom(_selector(given["selector"]))
+    if given.get("labels"):
+        made.selector.match_labels.update(given["labels"])
+    return made
+
+
+_WITHOUT_VALUES = (common_pb2.SELECTOR_OPERATOR_EXISTS, common_pb2.SELECTOR_OPERATOR_DOES_NOT_EXIST)
 
 _DURATIONS = {
     "timeout": "attempt_timeout",
@@ -166,6 +288,8 @@ _DURATIONS = {
     "silence_timeout": "silence_timeout",
     "stop_grace_period": "stop_grace_period",
     "retention": "retention",
+    "checkpoint_interval": "checkpoint_interval",
+    "orphan_timeout": "orphan_timeout",
 }
 
 
@@ -175,26 +299,20 @@ def retry_policy(retry: Retry | int) -> common_pb2.RetryPolicy:
         return common_pb2.RetryPolicy(max_retries=retry)
     policy = common_pb2.RetryPolicy(
         max_retries=retry.get("max_retries"),
-        restart=_number(common_pb2.RestartPolicy, retry.get("restart")),
         retry_on_timeout=retry.get("retry_on_timeout", False),
+        max_runner_losses=retry.get("max_runner_losses"),
     )
+    if "restart" in retry:
+        policy.restart = parse_restart(retry["restart"])
     if retry.keys() & {"initial", "max", "factor", "jitter"}:
-        policy.backoff.jitter = _number(common_pb2.JitterPolicy, retry.get("jitter"))
+        policy.backoff.SetInParent()
+        if "jitter" in retry:
+            policy.backoff.jitter = parse_jitter(retry["jitter"])
         if "factor" in retry:
             policy.backoff.factor = retry["factor"]
         if "initial" in retry:
             policy.backoff.initial.CopyFrom(to_duration(retry["initial"]))
         if "max" in retry:
             policy.backoff.max.CopyFrom(to_duration(retry["max"]))
+        check_backoff(policy.backoff)
     return policy
-
-
-def _number(enum: Any, word: str | None) -> Any:
-    """The enum value of a word, such as FORBID for "forbid"; the unspecified one for None."""
-    if word is None:
-        return 0
-    for name, number in enum.items():
-        if number and name.endswith(f"_POLICY_{word.upper()}"):
-            return number
-    words = ", ".join(name.partition("_POLICY_")[2].lower() for name, number in enum.items() if number)
-    raise ValueError(f"{word!r} is not one of {words}")

@@ -259,6 +259,7 @@ def test_retry_after_delays_beyond_the_backoff_but_never_shortens_it() -> None:
     assert sooner.task.next_attempt_time == T0 + timedelta(seconds=1)
 
 
+@pytest.mark.seed("S4.35")
 def test_restart_always_runs_again_after_success_and_forgets_failures() -> None:
     world = (
         World(restart=Restart.ALWAYS, max_retries=1, backoff_initial=timedelta(seconds=3)).running().fail()

@@ -177,6 +177,8 @@ def check_charges(made: Transition) -> None:
         assert losses <= 0
     elif rows & {"lose"}:
         assert (losses, after.retry_count) == (1, before.retry_count)
+    elif rows & {"reset"}:
+        assert losses == (before.phase is Phase.RUNNING) and after.retry_count == before.retry_count
     elif not rows & {"release", "run_end_paused"}:
         assert losses <= 0 and after.retry_count <= before.retry_count
 

@@ -19,6 +19,8 @@ SERVICES = (
     "task_type_service",
     "api_key_service",
     "admin_service",
+    "entity_service",
+    "embedded_service",
 )
 
 

@@ -10,7 +10,7 @@ from services.taskdb.tests.conftest import Caller, RunningTaskDb, new_task
 from services.taskdb.tests.yard import Yard, duration, failed, started, succeeded
 from taskyard import errors
 from taskyard.status import from_status
-from taskyard.v1 import common_pb2, lease_pb2, task_pb2
+from taskyard.v1 import common_pb2, lease_pb2, task_pb2, task_service_pb2
 from taskyard.v1 import embedded_service_pb2 as pb
 from taskyard_taskdb.domain.event import LeaseExpired, QueueTimeoutPassed
 
@@ -57,10 +57,16 @@ async def test_a_process_runs_its_own_task_under_a_lease(tenant: Caller) -> None
 
 
 @pytest.mark.seed("S4.63")
+@pytest.mark.covers("CreateEmbeddedTask", "FIELD_INVALID")
 async def test_an_ordinary_create_refuses_it(tenant: Caller) -> None:
     embedded = task_pb2.Execution(embedded=task_pb2.EmbeddedExecution())
     with pytest.raises(errors.FieldInvalid, match="EmbeddedService only"):
         await tenant.tasks.CreateTask(new_task(execution=embedded))
+    batch = task_service_pb2.BatchCreateTasksRequest(
+        parent="tenants/default", mode=2, requests=[new_task(execution=embedded), new_task()]
+    )
+    refused = (await tenant.tasks.BatchCreateTasks(batch)).results
+    assert [result.WhichOneof("result") for result in refused] == ["error", "created"]
     command = new_task()
     with pytest.raises(errors.FieldInvalid, match="is command"):
         await tenant.embedded.CreateEmbeddedTask(
@@ -68,6 +74,11 @@ async def test_an_ordinary_create_refuses_it(tenant: Caller) -> None:
         )
 
 
+@pytest.mark.covers("ClaimEmbeddedTask", "NOT_FOUND")
+@pytest.mark.covers("ReportEmbeddedTasks", "NOT_FOUND")
+@pytest.mark.covers("ReportEmbeddedTasks", "LEASE_NOT_HELD")
+@pytest.mark.covers("RenewEmbeddedTasks", "NOT_FOUND")
+@pytest.mark.covers("AppendEmbeddedLogs", "NOT_FOUND")
 async def test_nobody_else_claims_it(tenant: Caller, yard: Yard, taskdb: RunningTaskDb) -> None:
     made = await create(tenant)
     with pytest.raises(errors.NotFound):
@@ -81,6 +92,16 @@ async def test_nobody_else_claims_it(tenant: Caller, yard: Yard, taskdb: Running
     other = await taskdb.caller(tenant_id="other")
     with pytest.raises(errors.NotFound):
         await report(other, started(assignment))
+    with pytest.raises(errors.NotFound):
+        await other.embedded.RenewEmbeddedTasks(
+            pb.RenewEmbeddedTasksRequest(holder_id=HOLDER, leases=[assignment.lease])
+        )
+    with pytest.raises(errors.NotFound):
+        await other.embedded.AppendEmbeddedLogs(
+            pb.AppendEmbeddedLogsRequest(
+                holder_id=HOLDER, batches=[lease_pb2.LogBatch(lease=assignment.lease)]
+            )
+        )
 
 
 async def test_a_lease_of_a_runner_is_none_of_a_tenants(tenant: Caller, yard: Yard) -> None:
@@ -111,7 +132,8 @@ async def test_the_task_of_a_dead_process_fails_as_lost(tenant: Caller, taskdb: 
     await report(tenant, started(assignment))
     await taskdb.execute("UPDATE leases SET expire_time = now() - interval '1 s'")
     await taskdb.apply(running.name, lambda task, now: LeaseExpired(generation=task.generation))
-    await taskdb.execute("UPDATE tasks SET ready_time = ready_time - interval '1 h'")
+    for table in ("tasks", "queue"):
+        await taskdb.execute(f"UPDATE {table} SET ready_time = ready_time - interval '1 h'")
     await taskdb.apply(waiting.name, lambda task, now: QueueTimeoutPassed())
     for made in (running, waiting):
         status = (await tenant.get(made.name)).status

@@ -62,6 +62,8 @@ async def test_a_task_must_name_an_entity_that_exists(tenant: Caller) -> None:
     )
     made = await tenant.tasks.BatchCreateTasks(batch)
     assert [result.WhichOneof("result") for result in made.results] == ["created", "error"]
+    with pytest.raises(errors.FieldInvalid, match="entity"):
+        await tenant.tasks.CreateTask(typed(entity=planner("no id\0")))
     await tenant.entities.DeleteEntity(pb.DeleteEntityRequest(name=f"{PLANNERS}/entities/p1"))
     with pytest.raises(errors.NotFound):
         await tenant.tasks.CreateTask(typed(entity=planner("p1")))
@@ -83,3 +85,14 @@ async def test_entities_of_another_tenant_are_not_found(taskdb: RunningTaskDb, t
         await add(other, "p2")
     with pytest.raises(errors.NotFound):
         await other.entities.DeleteEntity(pb.DeleteEntityRequest(name=f"{PLANNERS}/entities/p1"))
+
+
+@pytest.mark.covers("RegisterEntities", "FIELD_INVALID")
+@pytest.mark.covers("ListEntities", "PAGE_TOKEN_INVALID")
+async def test_malformed_requests_are_refused(tenant: Caller) -> None:
+    with pytest.raises(errors.FieldInvalid):
+        await add(tenant, *map(str, range(1001)))
+    with pytest.raises(errors.FieldInvalid):
+        await add(tenant, "no id")
+    with pytest.raises(errors.PageTokenInvalid):
+        await tenant.entities.ListEntities(pb.ListEntitiesRequest(parent=PLANNERS, page_token="x"))

@@ -22,6 +22,7 @@ async def reset(caller: Caller, **fields: object) -> list[int]:
     return [result.status.code for result in (await caller.tasks.BatchResetTasks(request)).results]
 
 
+@pytest.mark.seed("S1.56")
 async def test_stale_tasks_are_listed_and_reset_with_a_reason(yard: Yard, taskdb: RunningTaskDb) -> None:
     """Claimed by runner-1, silent for half an hour; another task is younger."""
     stale, young = await yard.create(2)
@@ -89,12 +90,18 @@ async def test_exclusive_work_is_reset_when_its_lease_ends(yard: Yard) -> None:
 
 @pytest.mark.covers("BatchResetTasks", "PHASE_CONFLICT")
 @pytest.mark.covers("BatchResetTasks", "NOT_FOUND")
+@pytest.mark.covers("BatchResetTasks", "FILTER_INVALID")
+@pytest.mark.covers("BatchResetTasks", "BATCH_TOO_LARGE")
 async def test_only_leased_tasks_are_reset(yard: Yard) -> None:
     (name,) = await yard.create()
     request = task_service_pb2.BatchResetTasksRequest(parent=PARENT, names=[name, f"{PARENT}/tasks/none"])
     waiting, missing = (await yard.tenant.tasks.BatchResetTasks(request)).results
     assert isinstance(from_status(waiting.status), errors.PhaseConflict)
     assert isinstance(from_status(missing.status), errors.NotFound)
+    with pytest.raises(errors.FilterInvalid):
+        await reset(yard.tenant, filter="no such field")
+    with pytest.raises(errors.BatchTooLarge):
+        await reset(yard.tenant, names=[f"{PARENT}/tasks/{n}" for n in range(1001)])
 
 
 @pytest.mark.seed("S1.52-53")

@@ -76,6 +76,7 @@ async def die(taskdb: RunningTaskDb, runner: str, ago: timedelta = timedelta(0))
         )
 
 
+@pytest.mark.seed("S2.108", "S2.123")
 @pytest.mark.seed("S0.28-30", "S0.34-41", "S2.58", "S2.60-61", "S2.63", "S2.65")
 async def test_runner_is_shown_with_its_registration(yard: Yard, admin: Caller) -> None:
     described = runner_pb2.RunnerRegistration(
@@ -123,7 +124,7 @@ async def test_a_heartbeat_is_the_time_of_the_last_one(
     assert (await get(admin)).heartbeat_time.ToDatetime(UTC) > opened
 
 
-@pytest.mark.seed("S0.81-82")
+@pytest.mark.seed("S0.82")
 async def test_registration_needs_a_capacity_and_no_backend(yard: Yard, admin: Caller) -> None:
     described = runner_pb2.RunnerRegistration(
         task_types=["*"], execution_kinds=[runner_pb2.EXECUTION_KIND_COMMAND]
@@ -168,6 +169,7 @@ async def test_occupancy_follows_what_a_runner_holds(
     assert (await get(admin)).state == runner_pb2.RUNNER_STATE_HEALTHY
 
 
+@pytest.mark.seed("S0.48", "S2.66")
 async def test_lists_are_filtered_and_paged(yard: Yard, admin: Caller, taskdb: RunningTaskDb) -> None:
     for number in range(5):
         await yard.hello(f"runner-{number}")
@@ -342,7 +344,6 @@ async def test_a_busy_runner_is_deleted_by_force_only_and_its_work_goes_on_elsew
     assert not (await get(admin)).HasField("delete_time")
 
 
-@pytest.mark.seed("S0.93", "S2.141")
 async def run_in_turn(taskdb: RunningTaskDb, job: RunnerJob) -> int:
     async with asyncio.timeout(30):
         while True:
@@ -352,6 +353,7 @@ async def run_in_turn(taskdb: RunningTaskDb, job: RunnerJob) -> int:
                 await asyncio.sleep(0.05)
 
 
+@pytest.mark.seed("S0.93", "S2.141")
 async def test_a_runner_that_was_dead_for_a_week_is_deleted_softly_and_may_come_back(
     yard: Yard, admin: Caller, taskdb: RunningTaskDb
 ) -> None:
@@ -371,7 +373,7 @@ async def test_a_runner_that_was_dead_for_a_week_is_deleted_softly_and_may_come_
     assert await listed(admin) == ["alive", "dead", "lately"]
 
 
-@pytest.mark.seed("S0.45", "S0.88", "S2.66-67")
+@pytest.mark.seed("S0.45", "S0.48", "S0.88", "S2.66-67")
 async def test_live_runners_have_a_heartbeat_within_a_minute(
     yard: Yard, admin: Caller, taskdb: RunningTaskDb
 ) -> None:

@@ -151,7 +151,6 @@ async def test_external_task_and_one_being_cancelled_cannot_be_paused(taskdb: An
     assert await snapshot(taskdb) == before
 
 
-@pytest.mark.seed("S1.53")
 async def test_retry_starts_over_with_fresh_budgets(taskdb: Any, tenant: Any) -> None:
     task = await tenant.create()
     await taskdb.fail(task.name)
@@ -185,8 +184,8 @@ async def test_retry_with_a_request_id_of_another_task_is_refused(taskdb: Any, t
     assert await snapshot(taskdb) == before
 
 
+@pytest.mark.seed("S1.52")
 @pytest.mark.covers("RetryTask", "PHASE_CONFLICT")
-@pytest.mark.seed("S1.52-53")
 async def test_live_and_succeeded_tasks_are_not_retried(taskdb: Any, tenant: Any) -> None:
     live, done = await tenant.create(), await tenant.create()
     await taskdb.succeed(done.name)

@@ -175,6 +175,7 @@ async def test_stale_version_changes_nothing(taskdb: Any, tenant: Any) -> None:
     assert await stored(taskdb) == before
 
 
+@pytest.mark.seed("S4.18")
 @pytest.mark.covers("UpdateTask", "PHASE_CONFLICT")
 async def test_spec_of_a_started_task_is_fixed(taskdb: Any, tenant: Any) -> None:
     running, retried, ended = await tenant.create(), await tenant.create(), await tenant.create()
@@ -193,6 +194,7 @@ async def test_spec_of_a_started_task_is_fixed(taskdb: Any, tenant: Any) -> None
     assert (await update(tenant, retried.name, "spec.priority", priority=1)).spec.priority == 1
 
 
+@pytest.mark.seed("S4.18")
 @pytest.mark.covers("UpdateTask", "FIELD_IMMUTABLE")
 async def test_identity_and_status_cannot_be_changed(taskdb: Any, tenant: Any) -> None:
     task, external = await tenant.create(slot="s", task_type="t"), await tenant.create(external=True)

@@ -53,7 +53,7 @@ def limits(quota: tenant_pb2.TenantQuota) -> tuple[int, ...]:
     )
 
 
-@pytest.mark.seed("S2.3-10", "S2.12-15")
+@pytest.mark.seed("S2.3-5", "S2.9-10", "S2.12-15", "S2.120")
 @pytest.mark.parametrize(
     ("tier", "numbers"),
     [
@@ -72,6 +72,7 @@ async def test_tier_decides_the_limits(admin: Caller, tier: Any, numbers: tuple[
     assert made == await get(admin, made.name)
 
 
+@pytest.mark.seed("S2.6-8")
 async def test_own_numbers_win_over_the_tier_and_zero_is_unlimited(admin: Caller) -> None:
     made = await create(admin, quota=tenant_pb2.TenantQuota(max_queue_depth=7, rate_limit_per_sec=0))
     assert limits(made.effective_quota) == (10, 7, 0, 1, 5)

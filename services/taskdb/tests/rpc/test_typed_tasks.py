@@ -33,7 +33,6 @@ from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.storage.tenant.tenants import TTL
 
 
-@pytest.mark.seed("S2.16-25", "S0.7-8", "S0.11")
 async def test_every_default_of_a_type_fills_what_a_task_leaves_open(tenant: Caller) -> None:
     defaults: dict[str, Any] = {
         "execution": COMMAND,
@@ -80,7 +79,6 @@ async def test_every_default_of_a_type_fills_what_a_task_leaves_open(tenant: Cal
     assert own == await tenant.get(own.name)
 
 
-@pytest.mark.seed("S0.25", "S0.76-78", "S2.126", "S2.129", "S1.4", "S1.20", "S1.31", "S1.62")
 @pytest.mark.covers("CreateTask", "FIELD_INVALID")
 async def test_bounds_patterns_and_entity_types_are_kept(tenant: Caller) -> None:
     await register(
@@ -170,7 +168,6 @@ async def test_ids_are_made_in_the_form_that_the_pattern_asks_for(tenant: Caller
     assert (await tenant.tasks.CreateTask(typed("own", task_id="job-7"))).task.metadata.id == "job-7"
 
 
-@pytest.mark.seed("S1.6", "S1.27", "S1.30", "S2.128")
 @pytest.mark.covers("CreateTask", "TASK_TYPE_UNKNOWN")
 async def test_types_are_found_in_the_tenant_then_in_system_else_they_are_mere_words(
     admin: Caller, tenant: Caller, taskdb: RunningTaskDb

@@ -96,7 +96,6 @@ OTHER_KEYS = {
 }
 
 
-@pytest.mark.seed("S2.151")
 async def test_keys_begin_with_the_tenant_except_for_documented_indexes(
     taskdb: RunningTaskDb,
 ) -> None:
@@ -113,7 +112,7 @@ async def test_keys_begin_with_the_tenant_except_for_documented_indexes(
     assert {table for table, column in leading.items() if column != "tenant_id"} == OTHER_KEYS.keys()
 
 
-@pytest.mark.seed("S2.152")
+@pytest.mark.seed("S2.134")
 async def test_a_checkpoint_above_ten_mebibytes_is_refused_by_the_database(taskdb: RunningTaskDb) -> None:
     with pytest.raises(psycopg.errors.CheckViolation):
         async with taskdb.pool.transaction() as tx:

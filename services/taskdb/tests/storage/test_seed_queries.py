@@ -145,8 +145,7 @@ def connection(database_url: str) -> Iterator[psycopg.Connection]:
         yield made
 
 
-@pytest.mark.seed("S0.47-48", "S0.89-90", "S0.95", "S1.14-17", "S1.44")
-@pytest.mark.seed("S2.11", "S2.27-28", "S2.137", "S2.149")
+@pytest.mark.seed("S0.47", "S0.89-90", "S1.14-17", "S1.44", "S2.11", "S2.27-28", "S2.137", "S2.149")
 def test_every_query_of_the_replaced_systems_uses_an_index(
     connection: psycopg.Connection,
 ) -> None:
@@ -163,7 +162,7 @@ def explain(connection: psycopg.Connection, sql: str, params: dict[str, object])
     return "\n".join(row[0] for row in connection.execute(f"EXPLAIN {written}".encode()).fetchall())
 
 
-@pytest.mark.seed("S0.87", "S1.59", "S2.135")
+@pytest.mark.seed("S0.87", "S1.59", "S2.50", "S2.135")
 def test_queued_tasks_are_claimed_by_priority_and_age_from_the_heads_of_their_lanes(
     connection: psycopg.Connection,
 ) -> None:
@@ -220,7 +219,6 @@ def test_live_tasks_are_found_without_reading_past_ended_ones(connection: psycop
     assert {("tasks_held",), ("tasks_failed",), ("tasks_by_slot",)} <= set(partial)
 
 
-@pytest.mark.seed("S0.48", "S0.88", "S2.66-67", "S2.136")
 def test_times_updated_by_heartbeats_are_not_indexed(connection: psycopg.Connection) -> None:
     """The deviation: health and expiry are read from tables of the live, which heartbeats update in place."""
     rows = connection.execute(

@@ -56,7 +56,7 @@ def days(count: float) -> Duration:
     return made
 
 
-@pytest.mark.seed("S2.138", "S2.142-144", "S0.91-92", "S1.58")
+@pytest.mark.seed("S2.138", "S2.142", "S2.144")
 async def test_ended_tasks_move_to_the_archive_of_their_month_and_are_read_there(
     quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
 ) -> None:
@@ -158,6 +158,7 @@ async def test_an_archived_task_can_be_deleted(
     assert not await quiet.rows("SELECT FROM runs_archive")
 
 
+@pytest.mark.seed("S1.58")
 async def test_a_task_type_configures_whether_its_tasks_are_archived_or_deleted(
     quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
 ) -> None:

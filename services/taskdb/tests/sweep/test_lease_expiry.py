@@ -237,6 +237,7 @@ async def test_an_ignored_cancel_is_forced_and_the_holder_is_notified(
     assert "TASK_TERMINAL" in str(late.error)
 
 
+@pytest.mark.seed("S0.66", "S2.24")
 async def test_a_run_past_its_deadline_times_out_without_a_report(
     yard: Yard, quiet: RunningTaskDb, leadership: Leadership, expiry: ExpirySweep
 ) -> None:

@@ -37,7 +37,6 @@ async def write_logs(quiet: RunningTaskDb, caller: Caller) -> str:
     return name
 
 
-@pytest.mark.seed("S0.94")
 async def test_rows_of_a_missing_partition_are_kept_and_moved_when_it_is_made(
     quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from taskyard import errors
+from taskyard import presets as shipped
 from taskyard.cli import screen
 from taskyard.cli.desired import Change, change_of
 from taskyard.cli.failure import FAILED, USAGE, CommandFailed, explain
@@ -27,6 +28,13 @@ file_option = click.option(
     type=click.Path(exists=True, allow_dash=True, path_type=Path),
     help="YAML file, folder of them, or - for standard input; repeatable.",
 )
+preset_option = click.option(
+    "--preset",
+    "presets",
+    multiple=True,
+    type=click.Choice(shipped.NAMES),
+    help="The task types of this preset; repeatable. `taskyard presets` lists them.",
+)
 files_argument = click.argument(
     "more", nargs=-1, type=click.Path(exists=True, allow_dash=True, path_type=Path), metavar="[FILE]..."
 )
@@ -35,23 +43,27 @@ files_argument = click.argument(
 @click.command()
 @files_argument
 @file_option
+@preset_option
 @click.option("--dry-run", is_flag=True, help="Change nothing; the server checks what it would change.")
 @with_client
-async def apply(client: Client, more: tuple[Path, ...], files: tuple[Path, ...], dry_run: bool) -> int:
+async def apply(
+    client: Client, more: tuple[Path, ...], files: tuple[Path, ...], presets: tuple[str, ...], dry_run: bool
+) -> int:
     """Create or update tenants, types, schedules and tasks from a file.
 
     A file holds YAML documents with `kind: Tenant`, `TaskType`, `Schedule` or `Task` and an `id`. Missing
     resources are created, different ones are changed, equal ones are left alone; applying a file again
-    changes nothing. Fields that a file does not name keep their values. The server validates every document before the first
-    one is applied.
+    changes nothing. Fields that a file does not name keep their values. The server validates every document
+    before the first one is applied.
 
     \b
     Examples:
       taskyard apply -f yard.yaml
       taskyard apply -f yard.yaml --dry-run
       cat encode.yaml | taskyard apply -f -
+      taskyard apply --preset aiopslab
     """
-    planned = await _plan(client, (*files, *more))
+    planned = await _plan(client, (*map(shipped.path, presets), *files, *more))
     counts = {"created": 0, "changed": 0, "unchanged": 0}
     for resource, change, remark in planned:
         if not dry_run:
@@ -66,8 +78,11 @@ async def apply(client: Client, more: tuple[Path, ...], files: tuple[Path, ...],
 @click.command()
 @files_argument
 @file_option
+@preset_option
 @with_client
-async def diff(client: Client, more: tuple[Path, ...], files: tuple[Path, ...]) -> int:
+async def diff(
+    client: Client, more: tuple[Path, ...], files: tuple[Path, ...], presets: tuple[str, ...]
+) -> int:
     """Show what apply would change.
 
     The exit code is 0 if nothing would change, 1 if something would.
@@ -77,7 +92,7 @@ async def diff(client: Client, more: tuple[Path, ...], files: tuple[Path, ...]) 
       taskyard diff -f yard.yaml || taskyard apply -f yard.yaml
     """
     different = False
-    for resource, change, remark in await _plan(client, (*files, *more)):
+    for resource, change, remark in await _plan(client, (*map(shipped.path, presets), *files, *more)):
         if change.verb != "unchanged":
             different = True
             _print_change(change, resource, True, remark)
@@ -91,7 +106,7 @@ async def _plan(client: Client, files: Sequence[Path]) -> list[tuple[Resource, C
     nothing.
     """
     if not files:
-        raise click.UsageError("name a file, with -f or without")
+        raise click.UsageError("name a file, with -f or without, or a --preset")
     try:
         wanted = [resource for file in files for resource in _read(file)]
     except YamlError as error:

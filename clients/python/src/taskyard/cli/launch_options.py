@@ -12,8 +12,10 @@ import click
 from taskyard import script
 from taskyard.builders import command, container, function, typed, wasm
 from taskyard.cli.complete import type_ids
-from taskyard.cli.values import DURATION, JSON, PAIR
+from taskyard.cli.values import DURATION, ENTITY, JSON, PAIR, PREFERENCE, SELECTOR, TIME, WORD
+from taskyard.limits import MAX_STEPS
 from taskyard.new_task import NewTask
+from taskyard.words import Invalid
 
 _SUFFIXES = {".sh": "bash", ".bash": "bash", ".py": "python", ".js": "node", ".mjs": "node"}
 _KINDS: tuple[str, ...] = ("script_", "function_", "image", "wasm_")
@@ -45,19 +47,65 @@ _OPTIONS = (
     click.option(
         "--workdir", "working_directory", metavar="PATH", help="Working directory; by default a new one."
     ),
+    click.option("--annotation", "annotations", type=PAIR, multiple=True, help="Stored only; repeatable."),
+    click.option("--parent", "parent_task", metavar="NAME", help="Full name of the parent task."),
     click.option("--delay", type=DURATION, metavar="DURATION", help="Start no earlier than this from now."),
+    click.option("--not-before", type=TIME, metavar="TIME", help="Start no earlier: 2026-01-31T12:00:00Z."),
     click.option("--priority", type=click.IntRange(0, 1000), help="Higher goes first.  [default: 10]"),
     click.option("--retries", "retry", type=click.IntRange(0, 1000), help="How often a failure is retried."),
     click.option("--timeout", type=DURATION, metavar="DURATION", help="Longest time of one attempt."),
     click.option("--queue-timeout", type=DURATION, metavar="DURATION", help="Longest wait for a runner."),
     click.option("--total-timeout", type=DURATION, metavar="DURATION", help="Longest time in all."),
+    click.option("--silence-timeout", type=DURATION, metavar="DURATION", help="Longest time without a sign."),
+    click.option("--stop-grace-period", type=DURATION, metavar="DURATION", help="Time to stop by itself."),
+    click.option("--checkpoint-interval", type=DURATION, metavar="DURATION", help="How often to save."),
+    click.option("--orphan-timeout", type=DURATION, metavar="DURATION", help="Run on without a scheduler."),
+    click.option("--retention", type=DURATION, metavar="DURATION", help="How long it is kept after its end."),
+    click.option("--max-steps", type=click.IntRange(1, MAX_STEPS), help="Steps the workload may take."),
+    click.option("--restart", type=WORD, help="never, on_failure or always."),
+    click.option("--backoff", type=DURATION, metavar="DURATION", help="First delay before a retry."),
+    click.option("--max-backoff", type=DURATION, metavar="DURATION", help="Longest delay before a retry."),
+    click.option("--backoff-factor", type=float, help="How much longer each delay is."),
+    click.option("--jitter", type=WORD, help="none, full, equal or decorrelated."),
+    click.option("--retry-on-timeout", is_flag=True, default=None, help="Retry after a timeout as well."),
+    click.option("--max-runner-losses", type=click.IntRange(0, 1000), help="Lost runners it survives."),
     click.option("--slot", help="At most one task of a slot runs at a time."),
+    click.option("--entity", type=ENTITY, metavar="TYPE/ID", help="What the task works on; makes the slot."),
+    click.option("--admission", type=WORD, help="queue, replace or drop_if_running, if the slot is taken."),
+    click.option("--overlap", type=WORD, help="forbid or allow a second run beside one out of reach."),
+    click.option("--on-runner-lost", type=WORD, help="wait, redistribute, fail or hold."),
+    click.option("--callback", metavar="URL", help="Called with the ended task."),
+    click.option("--callback-header", "callback_headers", type=PAIR, multiple=True, help="Repeatable."),
     click.option("--cpu", type=click.FloatRange(0), help="Cores to reserve."),
     click.option(
         "--memory", "memory_mb", type=click.IntRange(0), metavar="MB", help="Memory to reserve, in MB."
     ),
+    click.option("--disk", "disk_mb", type=click.IntRange(0), metavar="MB", help="Disk to reserve, in MB."),
+    click.option("--resource", "extended", type=PAIR, multiple=True, help="Other resource, such as gpu=1."),
     click.option(
         "--runner-label", "runner_labels", type=PAIR, multiple=True, help="Only runners with it; repeatable."
+    ),
+    click.option("--runner", "runner_ids", metavar="ID", multiple=True, help="Only this runner; repeatable."),
+    click.option(
+        "--tag",
+        "tags",
+        metavar="TAG",
+        multiple=True,
+        help="Only runners with this key or value.",
+    ),
+    click.option(
+        "--selector", type=SELECTOR, metavar="SELECTOR", help="Only runners such as zone=eu,gpu,!spot."
+    ),
+    click.option(
+        "--prefer", type=PREFERENCE, metavar="SELECTOR[@WEIGHT]", multiple=True, help="Better runners."
+    ),
+    click.option("--avoid", type=SELECTOR, metavar="SELECTOR", help="No runners such as spot=yes."),
+    click.option(
+        "--avoid-type",
+        "avoid_types",
+        metavar="TYPE",
+        multiple=True,
+        help="No runner that executes it.",
     ),
 )
 
@@ -80,10 +128,11 @@ def new_task_of(words: tuple[str, ...], given: dict[str, Any]) -> NewTask:
     interpreter = options.pop("interpreter", "")
     if "delay" in options:
         options["not_before"] = datetime.now(UTC) + timedelta(seconds=options.pop("delay"))
-    for name in ("labels", "env", "runner_labels"):
+    for name in ("labels", "env", "runner_labels", "annotations", "callback_headers"):
         if name in options:
             options[name] = dict(options[name])
     try:
+        _combine(options)
         return _build(words, kinds, interpreter, options)
     except TypeError:
         raise click.UsageError("--workdir goes with a command, a script or an image") from None
@@ -91,6 +140,42 @@ def new_task_of(words: tuple[str, ...], given: dict[str, Any]) -> NewTask:
         raise
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+
+
+_RETRY = {
+    "restart": "restart",
+    "backoff": "initial",
+    "max_backoff": "max",
+    "backoff_factor": "factor",
+    "jitter": "jitter",
+    "retry_on_timeout": "retry_on_timeout",
+    "max_runner_losses": "max_runner_losses",
+}
+
+
+def _combine(options: dict[str, Any]) -> None:
+    """Joins the flags that are one option of a builder: of retries, of resources, of what to avoid."""
+    retry = {_RETRY[name]: options.pop(name) for name in _RETRY if name in options}
+    if retry:
+        if "retry" in options:
+            retry["max_retries"] = options["retry"]
+        options["retry"] = retry
+    if "extended" in options:
+        options["extended"] = {name: _whole(name, value) for name, value in options["extended"]}
+    avoid = {}
+    if "avoid" in options:
+        avoid["selector"] = options.pop("avoid")
+    if "avoid_types" in options:
+        avoid["task_types"] = options.pop("avoid_types")
+    if avoid:
+        options["avoid"] = avoid
+
+
+def _whole(name: str, value: str) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise Invalid(f"--resource {name}={value} is not a whole number") from None
 
 
 def _build(

@@ -16,7 +16,7 @@ from taskyard.cli.session import with_client
 from taskyard.cli.values import DURATION
 from taskyard.client import Client
 from taskyard.names import last_segment
-from taskyard.task import LogEntry, LogSource
+from taskyard.task import LogEntry, LogLevel, LogSource
 
 # Logs that are followed at a time; each takes one of the tenant's streams.
 MAX_TASKS = 100
@@ -28,6 +28,11 @@ MAX_TASKS = 100
 @click.option("--follow", "-F", is_flag=True, help="Follow until the tasks have ended.")
 @click.option("--tail", "-n", type=click.IntRange(0, 10000), default=0, help="Only the last N lines of each.")
 @click.option("--since", type=DURATION, metavar="DURATION", help="Only lines of the last 90s, 5m or 2h.")
+@click.option(
+    "--level",
+    type=click.Choice([level.name.lower() for level in LogLevel if level], case_sensitive=False),
+    help="Only lines of this level and above.",
+)
 @click.option("--run", "generation", type=click.IntRange(0), default=0, help="Only this run.")
 @click.option("--timestamps", "--times", "-t", "times", is_flag=True, help="Put the time before each line.")
 @click.option(
@@ -42,6 +47,7 @@ async def logs(
     follow: bool,
     tail: int,
     since: float | None,
+    level: str | None,
     generation: int,
     times: bool,
     prefix: bool | None,
@@ -71,7 +77,13 @@ async def logs(
     width = max((len(last_segment(name)) for name in named), default=0)
 
     async def entries(task: str) -> AsyncIterator[LogEntry]:
-        stream = client.logs(task, follow=follow, tail=0 if begin else tail, generation=generation)
+        stream = client.logs(
+            task,
+            follow=follow,
+            tail=0 if begin else tail,
+            generation=generation,
+            min_level=LogLevel[level.upper()] if level else LogLevel.UNSPECIFIED,
+        )
         recent: list[LogEntry] = []
         async for entry in stream:
             if begin and entry.time and entry.time < begin:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,9 +17,11 @@ from taskyard import script
 from taskyard.builders import command, container, external, function, typed, wasm
 from taskyard.cli.marked_yaml import Document, Path, YamlError, documents
 from taskyard.cli.proto_values import fill
+from taskyard.cli.selector_text import parse_selector
 from taskyard.cli.values import DURATION
-from taskyard.new_task import NewTask, Retry
+from taskyard.new_task import Constraint, Expression, NewTask, Preference, Retry, Selector
 from taskyard.v1 import schedule_pb2, task_pb2, task_type_pb2, tenant_pb2
+from taskyard.words import Invalid
 
 KINDS = ("Tenant", "TaskType", "Schedule", "Task")
 
@@ -115,7 +118,7 @@ def new_tasks(text: str, file: str) -> Iterator[NewTask]:
 
 def new_task_of_document(document: Document, value: Mapping[str, Any]) -> NewTask:
     """The task that a mapping describes, with the names of the command line's options; raises YamlError."""
-    fields = {str(name).replace("-", "_"): inner for name, inner in value.items() if name != "kind"}
+    fields = {_snake(str(name)): inner for name, inner in value.items() if name != "kind"}
     for name in fields:
         if name not in _FIELDS:
             raise document.unknown((_written(document, name),), sorted(_FIELDS))
@@ -124,6 +127,7 @@ def new_task_of_document(document: Document, value: Mapping[str, Any]) -> NewTas
         take = _FIELDS[name]
         if take is not None:
             options[_OPTION.get(name, name)] = take(document, (_written(document, name),), inner)
+    _join_retry(document, options)
     try:
         new = _built(document, fields, options)
     except (TypeError, ValueError) as error:
@@ -137,8 +141,27 @@ def new_task_of_document(document: Document, value: Mapping[str, Any]) -> NewTas
     return new
 
 
+def _snake(name: str) -> str:
+    """A name as it is spelled here: queue-timeout and queueTimeout are queue_timeout."""
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower().replace("-", "_")
+
+
 def _written(document: Document, name: str) -> str:
-    return name if (name,) in document.places else name.replace("_", "-")
+    """A name as the document spells it."""
+    tops = (str(place[0]) for place in document.places if len(place) == 1)
+    return next((top for top in tops if _snake(top) == name), name)
+
+
+def _join_retry(document: Document, options: dict[str, Any]) -> None:
+    """Makes one retry policy of `retry`, `restart` and `backoff`, which may be given beside each other."""
+    parts = {name: options.pop(name) for name in ("restart", "backoff") if name in options}
+    if not parts:
+        return
+    retry = options.get("retry", {})
+    retry = {"max_retries": retry} if isinstance(retry, int) else dict(retry)
+    if "restart" in parts:
+        retry["restart"] = parts["restart"]
+    options["retry"] = retry | parts.get("backoff", {})
 
 
 def _built(document: Document, fields: Mapping[str, Any], options: dict[str, Any]) -> NewTask:
@@ -233,10 +256,72 @@ def _retry(document: Document, path: Path, value: Any) -> Retry | int:
         return _whole(document, path, value)
     retry: dict[str, Any] = {}
     for name, inner in value.items():
-        if name not in Retry.__annotations__:
-            raise document.unknown((*path, str(name)), sorted(Retry.__annotations__))
-        retry[name] = _seconds(document, (*path, name), inner) if name in ("initial", "max") else inner
+        below, known = (*path, str(name)), _RETRY.get(_snake(str(name)), _snake(str(name)))
+        if known == "backoff":
+            retry |= cast("dict[str, Any]", _retry(document, below, inner))
+        elif known not in Retry.__annotations__:
+            raise document.unknown(below, sorted(Retry.__annotations__))
+        elif _snake(str(name)).endswith("_ms"):
+            retry[known] = _number(document, below, inner) / 1000
+        else:
+            retry[known] = _seconds(document, below, inner) if known in ("initial", "max") else inner
     return cast("Retry", retry)
+
+
+def _entity(document: Document, path: Path, value: Any) -> tuple[str, str]:
+    if isinstance(value, dict) and value.keys() == {"type", "id"}:
+        return str(value["type"]), str(value["id"])
+    kind, slash, id_ = _text(document, path, value).partition("/")
+    if not (kind and slash and id_):
+        raise document.error(path, f"{value!r} is not an entity such as planner/p1, or {{type: …, id: …}}")
+    return kind, id_
+
+
+def _selector(document: Document, path: Path, value: Any) -> Selector:
+    if isinstance(value, str):
+        try:
+            return parse_selector(value)
+        except Invalid as error:
+            raise document.error(path, str(error)) from None
+    found = _renamed(document, path, value, Selector)
+    expressions = found.get("match_expressions", [])
+    if not isinstance(expressions, list):
+        raise document.error((*path, "match_expressions"), f"{expressions!r} must be a list")
+    found["match_expressions"] = [_renamed(document, path, one, Expression) for one in expressions]
+    return cast("Selector", found)
+
+
+def _constraint(document: Document, path: Path, value: Any) -> Constraint:
+    if isinstance(value, str):
+        return {"selector": _selector(document, path, value)}
+    found = _renamed(document, path, value, Preference)
+    if "selector" in found:
+        found["selector"] = _selector(document, (*path, "selector"), found["selector"])
+    return cast("Constraint", found)
+
+
+def _preferences(document: Document, path: Path, value: Any) -> list[Preference]:
+    if not isinstance(value, list):
+        raise document.error(path, f"{value!r} must be a list")
+    return [cast("Preference", _constraint(document, (*path, n), one)) for n, one in enumerate(value)]
+
+
+def _renamed(document: Document, path: Path, value: Any, kind: Any) -> dict[str, Any]:
+    """A mapping with the names that a TypedDict has."""
+    if not isinstance(value, dict):
+        raise document.error(path, f"{value!r} must be a mapping with {', '.join(kind.__annotations__)}")
+    found = {}
+    for name, inner in value.items():
+        if _snake(str(name)) not in kind.__annotations__:
+            raise document.unknown((*path, str(name)), sorted(kind.__annotations__))
+        found[_snake(str(name))] = inner
+    return found
+
+
+def _counts(document: Document, path: Path, value: Any) -> dict[str, int]:
+    if not isinstance(value, dict):
+        raise document.error(path, f"{value!r} must be a mapping of names to whole numbers")
+    return {str(name): _whole(document, (*path, str(name)), one) for name, one in value.items()}
 
 
 def _any(document: Document, path: Path, value: Any) -> Any:
@@ -263,15 +348,31 @@ _FIELDS: Mapping[str, Callable[[Document, Path, Any], Any] | None] = {
     "stop_grace_period": _seconds,
     "retention": _seconds,
     "not_before": _time,
+    "checkpoint_interval": _seconds,
+    "orphan_timeout": _seconds,
+    "max_steps": _whole,
+    "restart": _text,
+    "backoff": _retry,
     "slot": _text,
+    "entity": _entity,
+    "parent_task": _text,
     "admission": _text,
     "overlap": _text,
     "on_runner_lost": _text,
     "cpu": _number,
     "memory": _whole,
     "disk": _whole,
+    "extended": _counts,
     "runner_labels": _pairs,
+    "runner_ids": _texts,
+    "tags": _texts,
+    "selector": _selector,
+    "runner_selector": _selector,
+    "prefer": _preferences,
+    "avoid": _constraint,
     "callback": _text,
+    "callback_headers": _pairs,
+    "report_timeout": _seconds,
     "command": None,
     "script": None,
     "interpreter": None,
@@ -289,4 +390,6 @@ _OPTION = {
     "retries": "retry",
     "memory": "memory_mb",
     "disk": "disk_mb",
+    "runner_selector": "selector",
 }
+_RETRY = {"first": "initial", "first_ms": "initial", "max_ms": "max"}

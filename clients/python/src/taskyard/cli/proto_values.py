@@ -83,14 +83,20 @@ def _single(field: FieldDescriptor, value: Any, document: Document, path: Path) 
 
 
 def _enum(kind: EnumDescriptor, value: Any, document: Document, path: Path) -> str:
-    """The full name of a value given in short or in full, in any case."""
+    """The full name of a value given in short or in full, in any case, with or without its underscores."""
     prefix = common_prefix(kind)
     names = {name.removeprefix(prefix): name for name in kind.values_by_name}
-    word = str(value).upper().replace("-", "_").removeprefix(prefix)
+    plain = {_letters(name): name for name in names}
+    word = plain.get(_letters(str(value).upper().replace("-", "_").removeprefix(prefix)), "")
     if word not in names or word == "UNSPECIFIED":
         words = ", ".join(name.lower() for name in names if name != "UNSPECIFIED")
         raise document.error(path, f"{value!r} is not one of {words}")
     return names[word]
+
+
+def _letters(word: str) -> str:
+    """A word without what its spellings differ in: DropIfRunning and drop_if_running are one."""
+    return word.upper().replace("_", "")
 
 
 def common_prefix(kind: EnumDescriptor) -> str:

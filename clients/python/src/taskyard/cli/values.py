@@ -1,12 +1,15 @@
-"""Values as people type them: durations, pairs of name and value, JSON."""
+"""Values as people type them: durations, times, pairs of name and value, JSON, entities, selectors."""
 
 from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import click
+
+from taskyard.new_task import Preference, Selector
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -60,6 +63,81 @@ class JsonType(click.ParamType[Any]):
             self.fail(f"not JSON at line {error.lineno}, column {error.colno}: {error.msg}", param, ctx)
 
 
+class TimeType(click.ParamType[datetime]):
+    """A moment, written as 2026-01-31T12:00:00Z; without a zone it is UTC."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        try:
+            found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a time such as 2026-01-31T12:00:00Z", param, ctx)
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+class WordType(click.ParamType[str]):
+    """A word of the contract, in any spelling; the builder checks it."""
+
+    name = "word"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return str(value)
+
+
+class EntityType(click.ParamType[tuple[str, str]]):
+    """A type and an id, written as planner/p1."""
+
+    name = "type/id"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        if isinstance(value, tuple):
+            return value
+        kind, separator, id_ = str(value).partition("/")
+        if not (kind and separator and id_):
+            self.fail(f"{value!r} is not an entity; write it as type/id, such as planner/p1", param, ctx)
+        return kind, id_
+
+
+class SelectorType(click.ParamType[Selector]):
+    """Labels of runners, written as zone=eu,gpu,!spot or tier in (a,b)."""
+
+    name = "selector"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Selector:
+        from taskyard.cli.selector_text import parse_selector
+
+        try:
+            return parse_selector(value) if isinstance(value, str) else value
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class PreferenceType(click.ParamType[Preference]):
+    """A selector and a weight, written as zone=eu@80, or runner:ID@80 for one runner."""
+
+    name = "selector@weight"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Preference:
+        if not isinstance(value, str):
+            found: Preference = value
+            return found
+        what, _, weight = value.partition("@")
+        if weight and not (weight.isdigit() and 1 <= int(weight) <= 100):
+            self.fail(f"{value!r} has the weight {weight!r}; it must be 1 to 100", param, ctx)
+        number = int(weight or 50)
+        if what.startswith("runner:"):
+            return {"weight": number, "runner_ids": [what.removeprefix("runner:")]}
+        return {"weight": number, "selector": SELECTOR.convert(what, param, ctx)}
+
+
 DURATION = DurationType()
+TIME = TimeType()
+WORD = WordType()
+ENTITY = EntityType()
+SELECTOR = SelectorType()
+PREFERENCE = PreferenceType()
 PAIR = PairType()
 JSON = JsonType()

@@ -69,7 +69,7 @@ class EmbeddedServiceServicer:
     def CreateEmbeddedTask(self, request, context):
         """Creates a task whose execution is `embedded`, pinned to the holder, with on_runner_lost FAIL.
         Safe to repeat with the same request_id or task_id.
-        Errors: as TaskService.CreateTask.
+        Errors: those of TaskService.CreateTask; INVALID_ARGUMENT (FIELD_INVALID: another execution).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -78,7 +78,7 @@ class EmbeddedServiceServicer:
     def ClaimEmbeddedTask(self, request, context):
         """Claims tasks of the holder that are claimable now; none is no error.  Safe to repeat with the
         same request_id.
-        Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID).
+        Errors: NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -86,7 +86,7 @@ class EmbeddedServiceServicer:
 
     def RenewEmbeddedTasks(self, request, context):
         """Renews leases.  Safe to repeat.
-        Errors: NOT_FOUND (of another tenant).  Per lease: see LeaseVerdict.
+        Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per lease: see LeaseVerdict.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -94,7 +94,8 @@ class EmbeddedServiceServicer:
 
     def ReportEmbeddedTasks(self, request, context):
         """Applies reports, each on its own, in order per task.  Safe to repeat.
-        Errors: NOT_FOUND (of another tenant).  Per report as LeaseService.ReportRuns.
+        Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per report: FAILED_PRECONDITION (LEASE_NOT_HELD), and
+        those of LeaseService.ReportRuns.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -102,7 +103,7 @@ class EmbeddedServiceServicer:
 
     def AppendEmbeddedLogs(self, request, context):
         """Stores log entries.  Safe to repeat.
-        Errors: NOT_FOUND (of another tenant).  Per batch as LeaseService.AppendLogs.
+        Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per batch: those of LeaseService.AppendLogs.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -43,24 +43,25 @@ class EmbeddedServiceStub:
     CreateEmbeddedTask: _grpc.UnaryUnaryMultiCallable[_embedded_service_pb2.CreateEmbeddedTaskRequest, _embedded_service_pb2.CreateEmbeddedTaskResponse]
     """Creates a task whose execution is `embedded`, pinned to the holder, with on_runner_lost FAIL.
     Safe to repeat with the same request_id or task_id.
-    Errors: as TaskService.CreateTask.
+    Errors: those of TaskService.CreateTask; INVALID_ARGUMENT (FIELD_INVALID: another execution).
     """
     ClaimEmbeddedTask: _grpc.UnaryUnaryMultiCallable[_embedded_service_pb2.ClaimEmbeddedTaskRequest, _embedded_service_pb2.ClaimEmbeddedTaskResponse]
     """Claims tasks of the holder that are claimable now; none is no error.  Safe to repeat with the
     same request_id.
-    Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID).
+    Errors: NOT_FOUND.
     """
     RenewEmbeddedTasks: _grpc.UnaryUnaryMultiCallable[_embedded_service_pb2.RenewEmbeddedTasksRequest, _embedded_service_pb2.RenewEmbeddedTasksResponse]
     """Renews leases.  Safe to repeat.
-    Errors: NOT_FOUND (of another tenant).  Per lease: see LeaseVerdict.
+    Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per lease: see LeaseVerdict.
     """
     ReportEmbeddedTasks: _grpc.UnaryUnaryMultiCallable[_embedded_service_pb2.ReportEmbeddedTasksRequest, _embedded_service_pb2.ReportEmbeddedTasksResponse]
     """Applies reports, each on its own, in order per task.  Safe to repeat.
-    Errors: NOT_FOUND (of another tenant).  Per report as LeaseService.ReportRuns.
+    Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per report: FAILED_PRECONDITION (LEASE_NOT_HELD), and
+    those of LeaseService.ReportRuns.
     """
     AppendEmbeddedLogs: _grpc.UnaryUnaryMultiCallable[_embedded_service_pb2.AppendEmbeddedLogsRequest, _embedded_service_pb2.AppendEmbeddedLogsResponse]
     """Stores log entries.  Safe to repeat.
-    Errors: NOT_FOUND (of another tenant).  Per batch as LeaseService.AppendLogs.
+    Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per batch: those of LeaseService.AppendLogs.
     """
 
 @_typing.type_check_only
@@ -71,24 +72,25 @@ class EmbeddedServiceAsyncStub(EmbeddedServiceStub):
     CreateEmbeddedTask: _aio.UnaryUnaryMultiCallable[_embedded_service_pb2.CreateEmbeddedTaskRequest, _embedded_service_pb2.CreateEmbeddedTaskResponse]  # type: ignore[assignment]
     """Creates a task whose execution is `embedded`, pinned to the holder, with on_runner_lost FAIL.
     Safe to repeat with the same request_id or task_id.
-    Errors: as TaskService.CreateTask.
+    Errors: those of TaskService.CreateTask; INVALID_ARGUMENT (FIELD_INVALID: another execution).
     """
     ClaimEmbeddedTask: _aio.UnaryUnaryMultiCallable[_embedded_service_pb2.ClaimEmbeddedTaskRequest, _embedded_service_pb2.ClaimEmbeddedTaskResponse]  # type: ignore[assignment]
     """Claims tasks of the holder that are claimable now; none is no error.  Safe to repeat with the
     same request_id.
-    Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID).
+    Errors: NOT_FOUND.
     """
     RenewEmbeddedTasks: _aio.UnaryUnaryMultiCallable[_embedded_service_pb2.RenewEmbeddedTasksRequest, _embedded_service_pb2.RenewEmbeddedTasksResponse]  # type: ignore[assignment]
     """Renews leases.  Safe to repeat.
-    Errors: NOT_FOUND (of another tenant).  Per lease: see LeaseVerdict.
+    Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per lease: see LeaseVerdict.
     """
     ReportEmbeddedTasks: _aio.UnaryUnaryMultiCallable[_embedded_service_pb2.ReportEmbeddedTasksRequest, _embedded_service_pb2.ReportEmbeddedTasksResponse]  # type: ignore[assignment]
     """Applies reports, each on its own, in order per task.  Safe to repeat.
-    Errors: NOT_FOUND (of another tenant).  Per report as LeaseService.ReportRuns.
+    Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per report: FAILED_PRECONDITION (LEASE_NOT_HELD), and
+    those of LeaseService.ReportRuns.
     """
     AppendEmbeddedLogs: _aio.UnaryUnaryMultiCallable[_embedded_service_pb2.AppendEmbeddedLogsRequest, _embedded_service_pb2.AppendEmbeddedLogsResponse]  # type: ignore[assignment]
     """Stores log entries.  Safe to repeat.
-    Errors: NOT_FOUND (of another tenant).  Per batch as LeaseService.AppendLogs.
+    Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per batch: those of LeaseService.AppendLogs.
     """
 
 class EmbeddedServiceServicer:
@@ -101,7 +103,7 @@ class EmbeddedServiceServicer:
     ) -> _typing.Union[_embedded_service_pb2.CreateEmbeddedTaskResponse, _abc.Awaitable[_embedded_service_pb2.CreateEmbeddedTaskResponse]]:
         """Creates a task whose execution is `embedded`, pinned to the holder, with on_runner_lost FAIL.
         Safe to repeat with the same request_id or task_id.
-        Errors: as TaskService.CreateTask.
+        Errors: those of TaskService.CreateTask; INVALID_ARGUMENT (FIELD_INVALID: another execution).
         """
 
     def ClaimEmbeddedTask(
@@ -111,7 +113,7 @@ class EmbeddedServiceServicer:
     ) -> _typing.Union[_embedded_service_pb2.ClaimEmbeddedTaskResponse, _abc.Awaitable[_embedded_service_pb2.ClaimEmbeddedTaskResponse]]:
         """Claims tasks of the holder that are claimable now; none is no error.  Safe to repeat with the
         same request_id.
-        Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID).
+        Errors: NOT_FOUND.
         """
 
     def RenewEmbeddedTasks(
@@ -120,7 +122,7 @@ class EmbeddedServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_embedded_service_pb2.RenewEmbeddedTasksResponse, _abc.Awaitable[_embedded_service_pb2.RenewEmbeddedTasksResponse]]:
         """Renews leases.  Safe to repeat.
-        Errors: NOT_FOUND (of another tenant).  Per lease: see LeaseVerdict.
+        Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per lease: see LeaseVerdict.
         """
 
     def ReportEmbeddedTasks(
@@ -129,7 +131,8 @@ class EmbeddedServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_embedded_service_pb2.ReportEmbeddedTasksResponse, _abc.Awaitable[_embedded_service_pb2.ReportEmbeddedTasksResponse]]:
         """Applies reports, each on its own, in order per task.  Safe to repeat.
-        Errors: NOT_FOUND (of another tenant).  Per report as LeaseService.ReportRuns.
+        Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per report: FAILED_PRECONDITION (LEASE_NOT_HELD), and
+        those of LeaseService.ReportRuns.
         """
 
     def AppendEmbeddedLogs(
@@ -138,7 +141,7 @@ class EmbeddedServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_embedded_service_pb2.AppendEmbeddedLogsResponse, _abc.Awaitable[_embedded_service_pb2.AppendEmbeddedLogsResponse]]:
         """Stores log entries.  Safe to repeat.
-        Errors: NOT_FOUND (of another tenant).  Per batch as LeaseService.AppendLogs.
+        Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per batch: those of LeaseService.AppendLogs.
         """
 
 def add_EmbeddedServiceServicer_to_server(servicer: EmbeddedServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

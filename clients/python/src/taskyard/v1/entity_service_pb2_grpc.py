@@ -58,7 +58,7 @@ class EntityServiceServicer:
 
     def RegisterEntities(self, request, context):
         """Stores up to 1000 entities; those that are stored already stay as they are.  Idempotent.
-        Errors: NOT_FOUND (tenant); INVALID_ARGUMENT (FIELD_INVALID, BATCH_TOO_LARGE).
+        Errors: NOT_FOUND (NOT_FOUND: tenant); INVALID_ARGUMENT (FIELD_INVALID: more than 1000, or a bad id).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

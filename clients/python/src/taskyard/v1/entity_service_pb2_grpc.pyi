@@ -35,7 +35,7 @@ class EntityServiceStub:
     def __new__(cls, channel: _aio.Channel) -> EntityServiceAsyncStub: ...
     RegisterEntities: _grpc.UnaryUnaryMultiCallable[_entity_service_pb2.RegisterEntitiesRequest, _entity_service_pb2.RegisterEntitiesResponse]
     """Stores up to 1000 entities; those that are stored already stay as they are.  Idempotent.
-    Errors: NOT_FOUND (tenant); INVALID_ARGUMENT (FIELD_INVALID, BATCH_TOO_LARGE).
+    Errors: NOT_FOUND (NOT_FOUND: tenant); INVALID_ARGUMENT (FIELD_INVALID: more than 1000, or a bad id).
     """
     ListEntities: _grpc.UnaryUnaryMultiCallable[_entity_service_pb2.ListEntitiesRequest, _entity_service_pb2.ListEntitiesResponse]
     """Lists the entities of a type by id.
@@ -54,7 +54,7 @@ class EntityServiceAsyncStub(EntityServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     RegisterEntities: _aio.UnaryUnaryMultiCallable[_entity_service_pb2.RegisterEntitiesRequest, _entity_service_pb2.RegisterEntitiesResponse]  # type: ignore[assignment]
     """Stores up to 1000 entities; those that are stored already stay as they are.  Idempotent.
-    Errors: NOT_FOUND (tenant); INVALID_ARGUMENT (FIELD_INVALID, BATCH_TOO_LARGE).
+    Errors: NOT_FOUND (NOT_FOUND: tenant); INVALID_ARGUMENT (FIELD_INVALID: more than 1000, or a bad id).
     """
     ListEntities: _aio.UnaryUnaryMultiCallable[_entity_service_pb2.ListEntitiesRequest, _entity_service_pb2.ListEntitiesResponse]  # type: ignore[assignment]
     """Lists the entities of a type by id.
@@ -75,7 +75,7 @@ class EntityServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_entity_service_pb2.RegisterEntitiesResponse, _abc.Awaitable[_entity_service_pb2.RegisterEntitiesResponse]]:
         """Stores up to 1000 entities; those that are stored already stay as they are.  Idempotent.
-        Errors: NOT_FOUND (tenant); INVALID_ARGUMENT (FIELD_INVALID, BATCH_TOO_LARGE).
+        Errors: NOT_FOUND (NOT_FOUND: tenant); INVALID_ARGUMENT (FIELD_INVALID: more than 1000, or a bad id).
         """
 
     def ListEntities(

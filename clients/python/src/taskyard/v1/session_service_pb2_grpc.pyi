@@ -40,7 +40,7 @@ class SessionServiceStub:
     repeat supersedes the first.
     Errors: ALREADY_EXISTS (RUNNER_ID_IN_USE: another instance_id is alive and takeover is
     not set); PERMISSION_DENIED (outside the key's runner scope, deleted, or registered with a
-    key of another scope).
+    key of another scope); INVALID_ARGUMENT (FIELD_INVALID: a rule of the key's runner scope).
     """
     RenewSessions: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.RenewSessionsRequest, _session_service_pb2.RenewSessionsResponse]
     """Heartbeats of up to 1000 runners.  An expired session is never renewed.  Safe to repeat.
@@ -55,7 +55,8 @@ class SessionServiceStub:
     """Lists a pull worker as a runner that is healthy for `duration`.  An agent that has a
     session under the id keeps it.  Safe to repeat.
     Errors: PERMISSION_DENIED (outside the key's runner scope, deleted while it worked, or
-    registered with a key of another scope).
+    registered with a key of another scope); INVALID_ARGUMENT (FIELD_INVALID: a rule of the key's
+    runner scope).
     """
     VerifyApiKey: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.VerifyApiKeyRequest, _session_service_pb2.VerifyApiKeyResponse]
     """Returns the record of a key.
@@ -74,7 +75,7 @@ class SessionServiceAsyncStub(SessionServiceStub):
     repeat supersedes the first.
     Errors: ALREADY_EXISTS (RUNNER_ID_IN_USE: another instance_id is alive and takeover is
     not set); PERMISSION_DENIED (outside the key's runner scope, deleted, or registered with a
-    key of another scope).
+    key of another scope); INVALID_ARGUMENT (FIELD_INVALID: a rule of the key's runner scope).
     """
     RenewSessions: _aio.UnaryUnaryMultiCallable[_session_service_pb2.RenewSessionsRequest, _session_service_pb2.RenewSessionsResponse]  # type: ignore[assignment]
     """Heartbeats of up to 1000 runners.  An expired session is never renewed.  Safe to repeat.
@@ -89,7 +90,8 @@ class SessionServiceAsyncStub(SessionServiceStub):
     """Lists a pull worker as a runner that is healthy for `duration`.  An agent that has a
     session under the id keeps it.  Safe to repeat.
     Errors: PERMISSION_DENIED (outside the key's runner scope, deleted while it worked, or
-    registered with a key of another scope).
+    registered with a key of another scope); INVALID_ARGUMENT (FIELD_INVALID: a rule of the key's
+    runner scope).
     """
     VerifyApiKey: _aio.UnaryUnaryMultiCallable[_session_service_pb2.VerifyApiKeyRequest, _session_service_pb2.VerifyApiKeyResponse]  # type: ignore[assignment]
     """Returns the record of a key.
@@ -110,7 +112,7 @@ class SessionServiceServicer:
         repeat supersedes the first.
         Errors: ALREADY_EXISTS (RUNNER_ID_IN_USE: another instance_id is alive and takeover is
         not set); PERMISSION_DENIED (outside the key's runner scope, deleted, or registered with a
-        key of another scope).
+        key of another scope); INVALID_ARGUMENT (FIELD_INVALID: a rule of the key's runner scope).
         """
 
     def RenewSessions(
@@ -140,7 +142,8 @@ class SessionServiceServicer:
         """Lists a pull worker as a runner that is healthy for `duration`.  An agent that has a
         session under the id keeps it.  Safe to repeat.
         Errors: PERMISSION_DENIED (outside the key's runner scope, deleted while it worked, or
-        registered with a key of another scope).
+        registered with a key of another scope); INVALID_ARGUMENT (FIELD_INVALID: a rule of the key's
+        runner scope).
         """
 
     def VerifyApiKey(

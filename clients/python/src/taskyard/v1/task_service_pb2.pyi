@@ -1092,7 +1092,7 @@ class RetryTaskRequest(_message.Message):
     request_id: _builtins.str
     """See IDEMPOTENCY."""
     keep_retry_count: _builtins.bool
-    """Leave retry_count and runner_loss_count as they are.  Refused (PHASE_CONFLICT) for a task
+    """Leave retry_count as it is.  Refused (PHASE_CONFLICT) for a task
     whose retry_count has reached max_retries.
     """
     cascade: _builtins.bool

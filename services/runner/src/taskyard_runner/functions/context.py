@@ -146,12 +146,6 @@ class BaseContext:
         return float(self._work.extra.get("checkpoint_interval", 0))
 
     @property
-    def scheduled_time(self) -> datetime | None:
-        """The time that the task was meant for: of its schedule, else its not_before."""
-        found = self._work.extra.get("scheduled_time")
-        return None if found is None else datetime.fromisoformat(found)
-
-    @property
     def fence(self) -> str:
         """Token for the function's own side effects: a store that has seen a later one refuses this one."""
         return self._work.fence
@@ -169,6 +163,12 @@ class BaseContext:
     def traceparent(self) -> str:
         """W3C trace context of the run."""
         return str(self._work.extra.get("traceparent", ""))
+
+    @property
+    def scheduled_time(self) -> datetime | None:
+        """The time that the task is for: of its schedule, else its not_before; None if it has neither."""
+        found = self._work.extra.get("scheduled_time")
+        return None if found is None else datetime.fromisoformat(found)
 
     # -- reporting
 

@@ -252,7 +252,7 @@ class RetryRequested(Event):
     """RetryTask. `blocked`: a prerequisite has not ended; None for a task without prerequisites."""
 
     discard_checkpoints: bool = False
-    # The retries and losses that were used up stay so.
+    # The retries that were used up stay so.
     keep_retry_count: bool = False
     cascade: bool = False
     blocked: bool | None = None

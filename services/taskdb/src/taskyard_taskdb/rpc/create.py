@@ -112,8 +112,7 @@ class CreateHandler:
         if tenant.max_storage_bytes and not request.validate_only:
             await self._stored.admit(tenant_id, tenant.max_storage_bytes, request.ByteSize())
         if rules is not None and rules.definition.entities_must_exist:
-            for error in (await self._entities.missing(tenant_id, {0: (request.task.spec, rules)})).values():
-                raise error
+            await self._entities.check(tenant_id, request.task.spec, rules)
         task = self._specs.read(request, tenant, access.caller(), _traceparent(), rules)
         _check_kind(task, embedded=embedded)
         if request.validate_only:
@@ -170,15 +169,12 @@ class CreateHandler:
         named = {item.task.spec.task_type for item in request.requests}
         rules = await self._types.find_all(tenant.tenant_id, named)
         read: list[NewTask | TaskyardError] = []
-        missing = await self._entities.missing(
-            tenant.tenant_id,
-            {
-                index: (item.task.spec, rules.get(item.task.spec.task_type))
-                for index, item in enumerate(request.requests)
-            }
-            if any(found is not None and found.definition.entities_must_exist for found in rules.values())
-            else {},
-        )
+        specs = {
+            index: (item.task.spec, found)
+            for index, item in enumerate(request.requests)
+            if (found := rules.get(item.task.spec.task_type)) is not None
+        }
+        missing = await self._entities.missing(tenant.tenant_id, specs)
         for index, item in enumerate(request.requests):
             if index % _SLICE == _SLICE - 1:
                 await self._rest()
@@ -191,8 +187,9 @@ class CreateHandler:
                     await self._check_payload(item, tenant.tenant_id, of_type)
                 if index in missing:
                     raise missing[index]
-                read.append(self._specs.read(item, tenant, actor, traceparent, of_type))
-                _check_kind(read[-1], embedded=False)
+                task = self._specs.read(item, tenant, actor, traceparent, of_type)
+                _check_kind(task, embedded=False)
+                read.append(task)
             except InvalidArgument as error:
                 read.append(prefixed(error, f"requests[{index}]."))
             except TaskyardError as error:
@@ -266,9 +263,9 @@ class CreateHandler:
             return await tasks.read_many(tx, keys)
 
 
-def _check_kind(task: NewTask | TaskyardError, *, embedded: bool) -> None:
+def _check_kind(task: NewTask, *, embedded: bool) -> None:
     """Raises FieldInvalid for an embedded task that does not come through EmbeddedService."""
-    if isinstance(task, NewTask) and (task.kind == Kind.EMBEDDED) != embedded:
+    if (task.kind == Kind.EMBEDDED) != embedded:
         problem = "is for EmbeddedService only, such as client.run_embedded of the Python client"
         raise FieldInvalid.of("task.spec.execution.embedded", problem)
 

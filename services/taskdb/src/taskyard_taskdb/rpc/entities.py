@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,8 @@ from taskyard_taskdb.rpc.type_rules import TypeRules
 from taskyard_taskdb.storage.entity import entities
 from taskyard_taskdb.storage.entity.entities import Entity, StoredEntity
 from taskyard_taskdb.storage.pool import Pool
+
+_ID = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def entity_name(tenant_id: str, entity: Entity) -> str:
@@ -80,14 +83,22 @@ class EntityChecks:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
+    async def check(self, tenant_id: str, spec: task_pb2.TaskSpec, rules: TypeRules) -> None:
+        """Raises NotFound for an entity that must exist and does not."""
+        for error in (await self.missing(tenant_id, {0: (spec, rules)})).values():
+            raise error
+
     async def missing(
-        self, tenant_id: str, specs: Mapping[int, tuple[task_pb2.TaskSpec, TypeRules | None]]
+        self, tenant_id: str, specs: Mapping[int, tuple[task_pb2.TaskSpec, TypeRules]]
     ) -> dict[int, TaskyardError]:
-        """The error of each spec whose entity must exist and does not; one query for all of them."""
+        """The error of each spec whose entity must exist and does not; one query for all of them.
+
+        An entity that breaks the rules of ids is left to the validation of its task.
+        """
         wanted = {
             position: Entity(spec.entity.type, spec.entity.id)
             for position, (spec, rules) in specs.items()
-            if rules is not None and rules.definition.entities_must_exist and spec.HasField("entity")
+            if rules.definition.entities_must_exist and _ID.fullmatch(spec.entity.type + spec.entity.id)
         }
         if not wanted:
             return {}

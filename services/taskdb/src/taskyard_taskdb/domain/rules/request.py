@@ -109,10 +109,9 @@ def retry(draft: Draft, event: RetryRequested) -> None:
     task, total = draft.task, draft.task.policy.total_timeout
     if event.discard_checkpoints:
         draft.emit(DiscardCheckpoints())
-    kept = event.keep_retry_count
     draft.set(
-        retry_count=task.retry_count if kept else 0,
-        runner_loss_count=task.runner_loss_count if kept else 0,
+        retry_count=task.retry_count if event.keep_retry_count else 0,
+        runner_loss_count=0,
         retry_delay=None,
         error=None,
         exit_code=None,
@@ -137,7 +136,7 @@ def resettable_late(draft: Draft, event: ResetRequested) -> bool:
 def resets_used_up(draft: Draft, event: ResetRequested) -> bool:
     """Whether a started run is reset more often than it may lose its runner."""
     used = draft.task.runner_loss_count >= draft.task.policy.max_runner_losses
-    return draft.task.phase is Phase.RUNNING and used and resettable(draft, event)
+    return used and resettable(draft, event)
 
 
 def reset_late(draft: Draft, event: ResetRequested) -> None:
@@ -307,7 +306,7 @@ ROWS = (
         resettable_late, reset_late,
     ),
     Row(
-        "reset_exhausts", (ResetRequested,), LEASED, Phase.EXHAUSTED,
+        "reset_exhausts", (ResetRequested,), in_phases(Phase.RUNNING), Phase.EXHAUSTED,
         Word.TASK_EXHAUSTED, "U", "runner losses used up (error code RESET)", resets_used_up, exhaust,
     ),
     Row(

@@ -159,6 +159,9 @@ public class TaskyardException extends RuntimeException {
   /** Reason TASK_TYPE_DISABLED. */
   public static class TaskTypeDisabled extends FailedPrecondition { TaskTypeDisabled(String m, Data d) { super(m, d); } }
 
+  /** Reason DELETION_PROTECTED. */
+  public static class DeletionProtected extends FailedPrecondition { DeletionProtected(String m, Data d) { super(m, d); } }
+
   /** Reason TENANT_SUSPENDED. */
   public static class TenantSuspended extends FailedPrecondition { TenantSuspended(String m, Data d) { super(m, d); } }
 
@@ -285,6 +288,7 @@ public class TaskyardException extends RuntimeException {
         Map.entry("LEASE_NOT_HELD", LeaseNotHeld::new),
         Map.entry("LEASE_EXPIRED", LeaseExpired::new),
         Map.entry("TASK_TYPE_DISABLED", TaskTypeDisabled::new),
+        Map.entry("DELETION_PROTECTED", DeletionProtected::new),
         Map.entry("TENANT_SUSPENDED", TenantSuspended::new),
         Map.entry("NOT_EMPTY", NotEmpty::new),
         Map.entry("CHECKPOINT_SEQUENCE_CONFLICT", CheckpointSequenceConflict::new),

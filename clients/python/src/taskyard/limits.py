@@ -1,0 +1,14 @@
+"""The limits of the contract as constants, for those who check before they send; a test compares them."""
+
+TASK_ID_MAX_LEN = 256
+RUNNER_ID_MAX_LEN = 128
+SLOT_MAX_LEN = 64
+TENANT_ID_MAX_LEN = 64
+TASK_TYPE_MAX_LEN = 128
+MAX_PRIORITY = 1000
+MAX_STEPS = 1000
+MAX_SCRIPT_BODY_BYTES = 2 * 1024 * 1024
+MAX_CHECKPOINT_BYTES = 10 * 1024 * 1024
+MAX_BATCH_ITEMS = 1000
+DEFAULT_PAGE_SIZE = 100
+MAX_PAGE_SIZE = 1000
