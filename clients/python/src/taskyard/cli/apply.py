@@ -42,8 +42,8 @@ async def apply(client: Client, more: tuple[Path, ...], files: tuple[Path, ...],
 
     A file holds YAML documents with `kind: Tenant`, `TaskType`, `Schedule` or `Task` and an `id`. Missing
     resources are created, different ones are changed, equal ones are left alone; applying a file again
-    changes nothing. Fields that a file does not name keep their values. The server validates every document before the first
-    one is applied.
+    changes nothing. Fields that a file does not name keep their values. The server validates every document
+    before the first one is applied.
 
     \b
     Examples:

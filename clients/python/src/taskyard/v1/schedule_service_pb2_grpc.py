@@ -182,7 +182,7 @@ class ScheduleServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PreviewSchedule(self, request, context):
-        """Returns the next instants of a schedule, stored or not; changes nothing.
+        """Returns the next instants of a schedule, stored or not; changes nothing.  Safe to repeat.
         Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both; as
         CreateSchedule for the times of `schedule`).
         """

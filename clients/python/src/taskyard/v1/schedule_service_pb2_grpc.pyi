@@ -88,7 +88,7 @@ class ScheduleServiceStub:
     QUEUE_DEPTH_EXCEEDED, SLOT_QUEUE_FULL, PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
     """
     PreviewSchedule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.PreviewScheduleRequest, _schedule_service_pb2.PreviewScheduleResponse]
-    """Returns the next instants of a schedule, stored or not; changes nothing.
+    """Returns the next instants of a schedule, stored or not; changes nothing.  Safe to repeat.
     Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both; as
     CreateSchedule for the times of `schedule`).
     """
@@ -153,7 +153,7 @@ class ScheduleServiceAsyncStub(ScheduleServiceStub):
     QUEUE_DEPTH_EXCEEDED, SLOT_QUEUE_FULL, PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
     """
     PreviewSchedule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.PreviewScheduleRequest, _schedule_service_pb2.PreviewScheduleResponse]  # type: ignore[assignment]
-    """Returns the next instants of a schedule, stored or not; changes nothing.
+    """Returns the next instants of a schedule, stored or not; changes nothing.  Safe to repeat.
     Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both; as
     CreateSchedule for the times of `schedule`).
     """
@@ -265,7 +265,7 @@ class ScheduleServiceServicer:
         request: _schedule_service_pb2.PreviewScheduleRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_service_pb2.PreviewScheduleResponse, _abc.Awaitable[_schedule_service_pb2.PreviewScheduleResponse]]:
-        """Returns the next instants of a schedule, stored or not; changes nothing.
+        """Returns the next instants of a schedule, stored or not; changes nothing.  Safe to repeat.
         Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both; as
         CreateSchedule for the times of `schedule`).
         """
