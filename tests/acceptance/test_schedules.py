@@ -49,7 +49,7 @@ def test_a_schedule_runs_its_command_with_the_nominal_time(suite: Suite) -> None
     assert f"{nominal:%Y-%m-%dT%H:%M:%SZ}" in str(found["spec"]["scheduledTime"])
     assert f"{nominal:%Y-%m-%dT%H:%M:%SZ}" in suite.done("logs", task)
     events = suite.done("audit", "--filter", 'event_type = "schedule.fired"')
-    assert "schedules/tick" in events
+    assert f"task=tenants/default/tasks/{task}" in events
     assert "paused" in suite.done("schedule", "pause", "tick", "--note", "enough")
     assert "resumed" in suite.done("schedule", "resume", "tick")
     assert "deleted" in suite.done("schedule", "delete", "tick", "--yes")
