@@ -1495,6 +1495,8 @@ pub struct AuditEvent {
     /// drained undrained updated deleted
     /// tenant.created updated deleted secret_rotated;  task_type.created updated deleted
     /// api_key.created revoked;  quarantine.created released
+    /// schedule.created updated deleted paused resumed fired skipped missed run
+    /// backfilled
     /// webhook.given_up;  audit.damage_acknowledged
     #[prost(string, tag = "2")]
     pub event_type: ::prost::alloc::string::String,
@@ -1970,6 +1972,12 @@ pub struct TaskSpec {
     /// What becomes of the task when its runner is lost.  Default WAIT.
     #[prost(enumeration = "RunnerLostPolicy", tag = "24")]
     pub on_runner_lost: i32,
+    /// tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+    #[prost(string, tag = "30")]
+    pub schedule: ::prost::alloc::string::String,
+    /// The instant of its schedule that the task is for; set by the server only.
+    #[prost(message, optional, tag = "31")]
+    pub scheduled_time: ::core::option::Option<::prost_types::Timestamp>,
 }
 /// Business object a task works on (seed: entity_type + entity_id).
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2387,6 +2395,8 @@ pub enum AdmissionPolicy {
     Replace = 2,
     /// Run after them, in priority then creation order.
     Queue = 3,
+    /// Run after the task that holds the slot; cancel all others that wait for it.
+    QueueLatest = 4,
 }
 impl AdmissionPolicy {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -2399,6 +2409,7 @@ impl AdmissionPolicy {
             Self::DropIfRunning => "ADMISSION_POLICY_DROP_IF_RUNNING",
             Self::Replace => "ADMISSION_POLICY_REPLACE",
             Self::Queue => "ADMISSION_POLICY_QUEUE",
+            Self::QueueLatest => "ADMISSION_POLICY_QUEUE_LATEST",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -2408,6 +2419,7 @@ impl AdmissionPolicy {
             "ADMISSION_POLICY_DROP_IF_RUNNING" => Some(Self::DropIfRunning),
             "ADMISSION_POLICY_REPLACE" => Some(Self::Replace),
             "ADMISSION_POLICY_QUEUE" => Some(Self::Queue),
+            "ADMISSION_POLICY_QUEUE_LATEST" => Some(Self::QueueLatest),
             _ => None,
         }
     }
@@ -4115,6 +4127,242 @@ pub mod runner_service_client {
             req.extensions_mut()
                 .insert(GrpcMethod::new("taskyard.v1.RunnerService", "DeleteRunner"));
             self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Creates a task at each of its instants: those of its cron lines and of its interval together.
+///
+/// Every due instant leaves exactly one audit event: schedule.fired (with the task),
+/// schedule.skipped (with the task that blocks it) or schedule.missed (with the reason).  The
+/// task of an instant has the id {schedule}.{instant in UTC, basic format}, for example
+/// "nightly.20261118T030000Z".
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Schedule {
+    /// tenants/{tenant}/schedules/{schedule}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// UUIDv7 created by the server; distinguishes a re-created schedule from its predecessor.
+    #[prost(string, tag = "2")]
+    pub uid: ::prost::alloc::string::String,
+    /// Starts at 1, grows with every change of the definition or of `paused`; a fired instant
+    /// does not change it.  On UpdateSchedule a non-zero value is a precondition.
+    #[prost(int64, tag = "3")]
+    pub resource_version: i64,
+    /// Creation.
+    #[prost(message, optional, tag = "4")]
+    pub create_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Last change of the definition or of `paused`.
+    #[prost(message, optional, tag = "5")]
+    pub update_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// For people; at most 1,024 characters.
+    #[prost(string, tag = "6")]
+    pub description: ::prost::alloc::string::String,
+    /// The task to create: metadata.labels, metadata.annotations and spec.  Checked as CreateTask
+    /// does, at once and again at each instant.  not_before is not for schedules; admission is
+    /// chosen by `overlap`.
+    #[prost(message, optional, tag = "7")]
+    pub template: ::core::option::Option<Task>,
+    /// Lines of five fields (minute, hour, day of month, month, day of week) or @yearly, @monthly,
+    /// @weekly, @daily, @hourly; in `time_zone`.  A fixed time inside the gap of a
+    /// daylight-saving change runs once after it, one in a repeated hour runs once.
+    #[prost(string, repeated, tag = "8")]
+    pub cron: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// An interval in whole seconds, from 1 s to 366 d; instants are the multiples of it since 1970
+    /// UTC, plus `offset`, in every zone: for days of local time use cron.
+    #[prost(message, optional, tag = "9")]
+    pub every: ::core::option::Option<::prost_types::Duration>,
+    /// Shifts the instants of `every`; whole seconds, less than it.
+    #[prost(message, optional, tag = "10")]
+    pub offset: ::core::option::Option<::prost_types::Duration>,
+    /// IANA name such as "Europe/Berlin"; default "UTC".
+    #[prost(string, tag = "11")]
+    pub time_zone: ::prost::alloc::string::String,
+    /// No instant before.
+    #[prost(message, optional, tag = "12")]
+    pub start_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// No instant at or after.
+    #[prost(message, optional, tag = "13")]
+    pub end_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Delays each instant by up to this, but never beyond the next one.  The delay is computed from
+    /// uid and instant: PreviewSchedule shows it.
+    #[prost(message, optional, tag = "14")]
+    pub jitter: ::core::option::Option<::prost_types::Duration>,
+    /// What happens while an earlier task of the schedule is live.  Default SKIP.
+    #[prost(enumeration = "ScheduleOverlap", tag = "15")]
+    pub overlap: i32,
+    /// What happens to instants that were not handled in time.  Default LATEST.
+    #[prost(enumeration = "MissedPolicy", tag = "16")]
+    pub missed: i32,
+    /// Instants older than this are missed, whatever the policy.  Default 24 h; at most 366 d.
+    #[prost(message, optional, tag = "17")]
+    pub catch_up_window: ::core::option::Option<::prost_types::Duration>,
+    /// Pause after a task of it has ended as FAILED, TIMED_OUT or EXHAUSTED, within seconds.
+    #[prost(bool, tag = "18")]
+    pub pause_on_failure: bool,
+    /// Whether it creates no tasks.  Set by PauseSchedule and ResumeSchedule, and on CreateSchedule.
+    #[prost(bool, tag = "19")]
+    pub paused: bool,
+    /// Why it is paused; at most 1,024 characters.
+    #[prost(string, tag = "20")]
+    pub pause_note: ::prost::alloc::string::String,
+    /// How many more instants create a task; unset: no limit.  At 0 the schedule has ended.
+    #[prost(int64, optional, tag = "21")]
+    pub remaining_runs: ::core::option::Option<i64>,
+    /// The next instant.  Unset while paused and after the end.
+    #[prost(message, optional, tag = "22")]
+    pub next_scheduled_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it creates its task: the next instant plus its jitter.
+    #[prost(message, optional, tag = "23")]
+    pub next_fire_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The newest instant that created a task.
+    #[prost(message, optional, tag = "24")]
+    pub last_scheduled_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The task of it: tenants/{tenant}/tasks/{task}.
+    #[prost(string, tag = "25")]
+    pub last_task: ::prost::alloc::string::String,
+    /// Instants so far that created a task, that were skipped, and that were missed.
+    #[prost(int64, tag = "26")]
+    pub fired_count: i64,
+    /// See fired_count.
+    #[prost(int64, tag = "27")]
+    pub skipped_count: i64,
+    /// See fired_count.
+    #[prost(int64, tag = "28")]
+    pub missed_count: i64,
+}
+/// One instant of a schedule.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ScheduledInstant {
+    /// The nominal time; the workload reads it from TASKYARD_SCHEDULED_TIME.
+    #[prost(message, optional, tag = "1")]
+    pub scheduled_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// When its task is created: the nominal time plus its jitter.
+    #[prost(message, optional, tag = "2")]
+    pub fire_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The nominal time in the zone of the schedule, with its offset: RFC 3339.
+    #[prost(string, tag = "3")]
+    pub local_time: ::prost::alloc::string::String,
+    /// Set where a daylight-saving change has an effect on the instant.
+    #[prost(enumeration = "DaylightSavingNote", tag = "4")]
+    pub daylight_saving_note: i32,
+}
+/// What an instant does while an earlier task of the schedule is live.  It is the admission policy
+/// of the task, in the slot of its template or else in the slot "schedule.{schedule}".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ScheduleOverlap {
+    /// Same as SKIP.
+    Unspecified = 0,
+    /// The instant creates no task.
+    Skip = 1,
+    /// The task waits for its turn; at most 100 wait.
+    Queue = 2,
+    /// The task waits for its turn and replaces the one that waits, never the one that runs.
+    QueueLatest = 3,
+    /// The earlier task is cancelled.
+    Replace = 4,
+    /// Both run.
+    Allow = 5,
+}
+impl ScheduleOverlap {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SCHEDULE_OVERLAP_UNSPECIFIED",
+            Self::Skip => "SCHEDULE_OVERLAP_SKIP",
+            Self::Queue => "SCHEDULE_OVERLAP_QUEUE",
+            Self::QueueLatest => "SCHEDULE_OVERLAP_QUEUE_LATEST",
+            Self::Replace => "SCHEDULE_OVERLAP_REPLACE",
+            Self::Allow => "SCHEDULE_OVERLAP_ALLOW",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SCHEDULE_OVERLAP_UNSPECIFIED" => Some(Self::Unspecified),
+            "SCHEDULE_OVERLAP_SKIP" => Some(Self::Skip),
+            "SCHEDULE_OVERLAP_QUEUE" => Some(Self::Queue),
+            "SCHEDULE_OVERLAP_QUEUE_LATEST" => Some(Self::QueueLatest),
+            "SCHEDULE_OVERLAP_REPLACE" => Some(Self::Replace),
+            "SCHEDULE_OVERLAP_ALLOW" => Some(Self::Allow),
+            _ => None,
+        }
+    }
+}
+/// What happens to instants that were not handled in time, because the service was down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum MissedPolicy {
+    /// Same as LATEST.
+    Unspecified = 0,
+    /// The newest of them creates a task, the others are missed.
+    Latest = 1,
+    /// Each of them creates a task, oldest first.
+    All = 2,
+    /// None creates a task, except the newest if it is at most a minute late.
+    None = 3,
+}
+impl MissedPolicy {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "MISSED_POLICY_UNSPECIFIED",
+            Self::Latest => "MISSED_POLICY_LATEST",
+            Self::All => "MISSED_POLICY_ALL",
+            Self::None => "MISSED_POLICY_NONE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "MISSED_POLICY_UNSPECIFIED" => Some(Self::Unspecified),
+            "MISSED_POLICY_LATEST" => Some(Self::Latest),
+            "MISSED_POLICY_ALL" => Some(Self::All),
+            "MISSED_POLICY_NONE" => Some(Self::None),
+            _ => None,
+        }
+    }
+}
+/// The effect of a daylight-saving change on an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum DaylightSavingNote {
+    /// None.
+    Unspecified = 0,
+    /// Its local time does not exist on this day; it runs right after the gap.
+    AfterGap = 1,
+    /// Its local time occurs twice on this day, and this is the first.
+    FirstOfTwo = 2,
+    /// Its local time occurs twice on this day, and this is the second.
+    SecondOfTwo = 3,
+}
+impl DaylightSavingNote {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "DAYLIGHT_SAVING_NOTE_UNSPECIFIED",
+            Self::AfterGap => "DAYLIGHT_SAVING_NOTE_AFTER_GAP",
+            Self::FirstOfTwo => "DAYLIGHT_SAVING_NOTE_FIRST_OF_TWO",
+            Self::SecondOfTwo => "DAYLIGHT_SAVING_NOTE_SECOND_OF_TWO",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "DAYLIGHT_SAVING_NOTE_UNSPECIFIED" => Some(Self::Unspecified),
+            "DAYLIGHT_SAVING_NOTE_AFTER_GAP" => Some(Self::AfterGap),
+            "DAYLIGHT_SAVING_NOTE_FIRST_OF_TWO" => Some(Self::FirstOfTwo),
+            "DAYLIGHT_SAVING_NOTE_SECOND_OF_TWO" => Some(Self::SecondOfTwo),
+            _ => None,
         }
     }
 }
@@ -5904,6 +6152,599 @@ pub mod task_service_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("taskyard.v1.TaskService", "ListAuditEvents"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Request of CreateSchedule.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateScheduleRequest {
+    /// tenants/{tenant}
+    #[prost(string, tag = "1")]
+    pub parent: ::prost::alloc::string::String,
+    /// Id, e.g. "nightly-report".
+    #[prost(string, tag = "2")]
+    pub schedule_id: ::prost::alloc::string::String,
+    /// The schedule.
+    #[prost(message, optional, tag = "3")]
+    pub schedule: ::core::option::Option<Schedule>,
+    /// As in TaskService.
+    #[prost(string, tag = "4")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Check everything, store nothing.
+    #[prost(bool, tag = "5")]
+    pub validate_only: bool,
+}
+/// Response of CreateSchedule.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateScheduleResponse {
+    /// The schedule.
+    #[prost(message, optional, tag = "1")]
+    pub schedule: ::core::option::Option<Schedule>,
+}
+/// Request of GetSchedule.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetScheduleRequest {
+    /// tenants/{tenant}/schedules/{schedule}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// Response of GetSchedule.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetScheduleResponse {
+    /// The schedule.
+    #[prost(message, optional, tag = "1")]
+    pub schedule: ::core::option::Option<Schedule>,
+}
+/// Request of ListSchedules.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListSchedulesRequest {
+    /// tenants/{tenant} or tenants/-
+    #[prost(string, tag = "1")]
+    pub parent: ::prost::alloc::string::String,
+    /// As in TaskService.
+    #[prost(int32, tag = "2")]
+    pub page_size: i32,
+    /// From the previous response.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+    /// AIP-160 subset as in TaskService.
+    #[prost(string, tag = "4")]
+    pub filter: ::prost::alloc::string::String,
+}
+/// Response of ListSchedules.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListSchedulesResponse {
+    /// One page, by id, without payloads and annotations of the templates.
+    #[prost(message, repeated, tag = "1")]
+    pub schedules: ::prost::alloc::vec::Vec<Schedule>,
+    /// Empty at the end.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// Request of UpdateSchedule.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct UpdateScheduleRequest {
+    /// schedule.name selects the schedule; resource_version > 0 is a precondition.
+    #[prost(message, optional, tag = "1")]
+    pub schedule: ::core::option::Option<Schedule>,
+    /// As in TaskService.  `paused` and `pause_note` are changed by PauseSchedule and ResumeSchedule.
+    #[prost(message, optional, tag = "2")]
+    pub update_mask: ::core::option::Option<::prost_types::FieldMask>,
+    /// Create it if missing (for manifests that declare their schedules).
+    #[prost(bool, tag = "3")]
+    pub allow_missing: bool,
+    /// Check everything, change nothing.
+    #[prost(bool, tag = "4")]
+    pub validate_only: bool,
+}
+/// Response of UpdateSchedule.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct UpdateScheduleResponse {
+    /// After the change.
+    #[prost(message, optional, tag = "1")]
+    pub schedule: ::core::option::Option<Schedule>,
+}
+/// Request of DeleteSchedule.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteScheduleRequest {
+    /// tenants/{tenant}/schedules/{schedule}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Precondition; 0 = none.
+    #[prost(int64, tag = "2")]
+    pub resource_version: i64,
+}
+/// Response of DeleteSchedule.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteScheduleResponse {}
+/// Request of PauseSchedule.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PauseScheduleRequest {
+    /// tenants/{tenant}/schedules/{schedule}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Why; shown with the schedule.
+    #[prost(string, tag = "2")]
+    pub note: ::prost::alloc::string::String,
+}
+/// Response of PauseSchedule.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PauseScheduleResponse {
+    /// After the change.
+    #[prost(message, optional, tag = "1")]
+    pub schedule: ::core::option::Option<Schedule>,
+}
+/// Request of ResumeSchedule.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ResumeScheduleRequest {
+    /// tenants/{tenant}/schedules/{schedule}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// Response of ResumeSchedule.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ResumeScheduleResponse {
+    /// After the change.
+    #[prost(message, optional, tag = "1")]
+    pub schedule: ::core::option::Option<Schedule>,
+}
+/// Request of RunSchedule.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunScheduleRequest {
+    /// tenants/{tenant}/schedules/{schedule}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// As in TaskService.
+    #[prost(string, tag = "2")]
+    pub request_id: ::prost::alloc::string::String,
+}
+/// Response of RunSchedule.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RunScheduleResponse {
+    /// What became of it; DROPPED where `overlap` is SKIP and an earlier task is live.
+    #[prost(enumeration = "CreateOutcome", tag = "1")]
+    pub outcome: i32,
+    /// The new task or, if it was dropped, the one that is live.
+    #[prost(message, optional, tag = "2")]
+    pub task: ::core::option::Option<Task>,
+}
+/// Request of BackfillSchedule.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BackfillScheduleRequest {
+    /// tenants/{tenant}/schedules/{schedule}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// The first instant is at or after this.
+    #[prost(message, optional, tag = "2")]
+    pub start_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The last instant is before this, which must not be in the future.
+    #[prost(message, optional, tag = "3")]
+    pub end_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// QUEUE or ALLOW.  Default ALLOW if the schedule's is, else QUEUE (at most 100 wait).
+    #[prost(enumeration = "ScheduleOverlap", tag = "4")]
+    pub overlap: i32,
+    /// Check everything, create nothing.
+    #[prost(bool, tag = "5")]
+    pub validate_only: bool,
+}
+/// Response of BackfillSchedule.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BackfillScheduleResponse {
+    /// The new tasks, by instant: tenants/{tenant}/tasks/{task}.
+    #[prost(string, repeated, tag = "1")]
+    pub tasks: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Instants whose task exists already.
+    #[prost(int32, tag = "2")]
+    pub existing_count: i32,
+}
+/// Request of PreviewSchedule.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PreviewScheduleRequest {
+    /// tenants/{tenant}
+    #[prost(string, tag = "1")]
+    pub parent: ::prost::alloc::string::String,
+    /// tenants/{tenant}/schedules/{schedule}: a stored schedule.  This or `schedule`.
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    /// A schedule that is not stored; only its times matter, the template may be empty.
+    #[prost(message, optional, tag = "3")]
+    pub schedule: ::core::option::Option<Schedule>,
+    /// Instants after this; default now.
+    #[prost(message, optional, tag = "4")]
+    pub start_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// How many: at most 1,000; default 10.
+    #[prost(int32, tag = "5")]
+    pub count: i32,
+}
+/// Response of PreviewSchedule.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PreviewScheduleResponse {
+    /// In order; fewer than asked for where the schedule ends.
+    #[prost(message, repeated, tag = "1")]
+    pub instants: ::prost::alloc::vec::Vec<ScheduledInstant>,
+}
+/// Generated client implementations.
+pub mod schedule_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Schedules: tasks that are created by time.  Served by taskdb.
+    #[derive(Debug, Clone)]
+    pub struct ScheduleServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl ScheduleServiceClient<tonic::transport::Channel> {
+        /// Attempt to create a new client by connecting to a given endpoint.
+        pub async fn connect<D>(dst: D) -> Result<Self, tonic::transport::Error>
+        where
+            D: TryInto<tonic::transport::Endpoint>,
+            D::Error: Into<StdError>,
+        {
+            let conn = tonic::transport::Endpoint::new(dst)?.connect().await?;
+            Ok(Self::new(conn))
+        }
+    }
+    impl<T> ScheduleServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> ScheduleServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            ScheduleServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Creates a schedule; its first instant is the first one after now and not before start_time.
+        /// A repeat is ALREADY_EXISTS, with the same request_id the schedule.
+        /// Errors: NOT_FOUND (NOT_FOUND: tenant; TASK_TYPE_UNKNOWN); ALREADY_EXISTS; INVALID_ARGUMENT
+        /// (FIELD_INVALID: cron line without an instant, unknown zone, neither cron nor every, a template
+        /// that CreateTask refuses, 1,000 schedules exist; PAYLOAD_SCHEMA_VIOLATION, TOO_LARGE);
+        /// FAILED_PRECONDITION (TENANT_SUSPENDED, TASK_TYPE_DISABLED).
+        pub async fn create_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.ScheduleService/CreateSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("taskyard.v1.ScheduleService", "CreateSchedule"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Returns a schedule.
+        /// Errors: NOT_FOUND.
+        pub async fn get_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.ScheduleService/GetSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.ScheduleService", "GetSchedule"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists schedules, by id.  Filter fields: id, paused, create_time.
+        /// Errors: INVALID_ARGUMENT (FILTER_INVALID, PAGE_TOKEN_INVALID).
+        pub async fn list_schedules(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListSchedulesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListSchedulesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.ScheduleService/ListSchedules",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.ScheduleService", "ListSchedules"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Changes a schedule; tasks that it created stay as they are.  After a change of its times the
+        /// next instant is the first one after now, and instants that were due and not handled are
+        /// missed.  Safe to repeat, but with a resource_version: the first call has moved it on.
+        /// Errors: NOT_FOUND (NOT_FOUND: unless allow_missing; TASK_TYPE_UNKNOWN); INVALID_ARGUMENT
+        /// (FIELD_INVALID, FIELD_IMMUTABLE, PAYLOAD_SCHEMA_VIOLATION, TOO_LARGE); ABORTED
+        /// (RESOURCE_VERSION_MISMATCH); FAILED_PRECONDITION (TENANT_SUSPENDED, TASK_TYPE_DISABLED).
+        pub async fn update_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::UpdateScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdateScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.ScheduleService/UpdateSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("taskyard.v1.ScheduleService", "UpdateSchedule"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Deletes a schedule; its tasks stay.  A repeat is NOT_FOUND.
+        /// Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH).
+        pub async fn delete_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.ScheduleService/DeleteSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("taskyard.v1.ScheduleService", "DeleteSchedule"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Pauses a schedule; its live tasks go on.  Safe to repeat: the note is replaced.
+        /// Errors: NOT_FOUND.
+        pub async fn pause_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PauseScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PauseScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.ScheduleService/PauseSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.ScheduleService", "PauseSchedule"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Resumes a schedule at its first instant after now; what fell into the pause is not caught up.
+        /// Safe to repeat.
+        /// Errors: NOT_FOUND.
+        pub async fn resume_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ResumeScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ResumeScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.ScheduleService/ResumeSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("taskyard.v1.ScheduleService", "ResumeSchedule"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Creates a task now, also while the schedule is paused; `overlap` applies.  Its instant is the
+        /// time of the call.  remaining_runs is not touched.  A repeat with the same request_id returns
+        /// the same task.
+        /// Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN); those of CreateTask for its template:
+        /// INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION); ALREADY_EXISTS (REQUEST_ID_REUSED);
+        /// FAILED_PRECONDITION (TENANT_SUSPENDED, TASK_TYPE_DISABLED); RESOURCE_EXHAUSTED (RATE_LIMITED,
+        /// QUEUE_DEPTH_EXCEEDED, SLOT_QUEUE_FULL, PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
+        pub async fn run_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RunScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RunScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.ScheduleService/RunSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.ScheduleService", "RunSchedule"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Creates the tasks of past instants, oldest first, all or none; instants whose task exists are
+        /// left out.  Safe to repeat while those tasks exist.
+        /// Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN); INVALID_ARGUMENT (FIELD_INVALID: more than
+        /// 1,000 instants, or a range that does not end in the past; PAYLOAD_SCHEMA_VIOLATION);
+        /// FAILED_PRECONDITION (TENANT_SUSPENDED, TASK_TYPE_DISABLED); RESOURCE_EXHAUSTED (RATE_LIMITED,
+        /// QUEUE_DEPTH_EXCEEDED, SLOT_QUEUE_FULL, PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
+        pub async fn backfill_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BackfillScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BackfillScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.ScheduleService/BackfillSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("taskyard.v1.ScheduleService", "BackfillSchedule"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Returns the next instants of a schedule, stored or not; changes nothing.  Safe to repeat.
+        /// Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both, or
+        /// times of `schedule` that a new schedule may not have).
+        pub async fn preview_schedule(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PreviewScheduleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PreviewScheduleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.ScheduleService/PreviewSchedule",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("taskyard.v1.ScheduleService", "PreviewSchedule"),
+                );
             self.inner.unary(req, path, codec).await
         }
     }

@@ -40,6 +40,8 @@ export type AuditEvent = Message<"taskyard.v1.AuditEvent"> & {
    *        drained undrained updated deleted
    *   tenant.created updated deleted secret_rotated;  task_type.created updated deleted
    *   api_key.created revoked;  quarantine.created released
+   *   schedule.created updated deleted paused resumed fired skipped missed run
+   *        backfilled
    *   webhook.given_up;  audit.damage_acknowledged
    *
    * @generated from field: string event_type = 2;

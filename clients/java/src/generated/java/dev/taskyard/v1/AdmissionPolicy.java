@@ -47,6 +47,14 @@ public enum AdmissionPolicy
    * <code>ADMISSION_POLICY_QUEUE = 3;</code>
    */
   ADMISSION_POLICY_QUEUE(3),
+  /**
+   * <pre>
+   * Run after the task that holds the slot; cancel all others that wait for it.
+   * </pre>
+   *
+   * <code>ADMISSION_POLICY_QUEUE_LATEST = 4;</code>
+   */
+  ADMISSION_POLICY_QUEUE_LATEST(4),
   UNRECOGNIZED(-1),
   ;
 
@@ -82,6 +90,14 @@ public enum AdmissionPolicy
    * <code>ADMISSION_POLICY_QUEUE = 3;</code>
    */
   public static final int ADMISSION_POLICY_QUEUE_VALUE = 3;
+  /**
+   * <pre>
+   * Run after the task that holds the slot; cancel all others that wait for it.
+   * </pre>
+   *
+   * <code>ADMISSION_POLICY_QUEUE_LATEST = 4;</code>
+   */
+  public static final int ADMISSION_POLICY_QUEUE_LATEST_VALUE = 4;
 
 
   @java.lang.Override
@@ -109,6 +125,7 @@ public enum AdmissionPolicy
       case 1: return ADMISSION_POLICY_DROP_IF_RUNNING;
       case 2: return ADMISSION_POLICY_REPLACE;
       case 3: return ADMISSION_POLICY_QUEUE;
+      case 4: return ADMISSION_POLICY_QUEUE_LATEST;
       default: return null;
     }
   }

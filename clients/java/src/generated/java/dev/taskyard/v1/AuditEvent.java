@@ -107,6 +107,8 @@ public  final class AuditEvent extends
    * drained undrained updated deleted
    * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
    * api_key.created revoked;  quarantine.created released
+   * schedule.created updated deleted paused resumed fired skipped missed run
+   * backfilled
    * webhook.given_up;  audit.damage_acknowledged
    * </pre>
    *
@@ -128,6 +130,8 @@ public  final class AuditEvent extends
    * drained undrained updated deleted
    * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
    * api_key.created revoked;  quarantine.created released
+   * schedule.created updated deleted paused resumed fired skipped missed run
+   * backfilled
    * webhook.given_up;  audit.damage_acknowledged
    * </pre>
    *
@@ -150,6 +154,8 @@ public  final class AuditEvent extends
    * drained undrained updated deleted
    * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
    * api_key.created revoked;  quarantine.created released
+   * schedule.created updated deleted paused resumed fired skipped missed run
+   * backfilled
    * webhook.given_up;  audit.damage_acknowledged
    * </pre>
    *
@@ -174,6 +180,8 @@ public  final class AuditEvent extends
    * drained undrained updated deleted
    * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
    * api_key.created revoked;  quarantine.created released
+   * schedule.created updated deleted paused resumed fired skipped missed run
+   * backfilled
    * webhook.given_up;  audit.damage_acknowledged
    * </pre>
    *
@@ -194,6 +202,8 @@ public  final class AuditEvent extends
    * drained undrained updated deleted
    * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
    * api_key.created revoked;  quarantine.created released
+   * schedule.created updated deleted paused resumed fired skipped missed run
+   * backfilled
    * webhook.given_up;  audit.damage_acknowledged
    * </pre>
    *
@@ -772,6 +782,8 @@ public  final class AuditEvent extends
      * drained undrained updated deleted
      * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
      * api_key.created revoked;  quarantine.created released
+     * schedule.created updated deleted paused resumed fired skipped missed run
+     * backfilled
      * webhook.given_up;  audit.damage_acknowledged
      * </pre>
      *
@@ -793,6 +805,8 @@ public  final class AuditEvent extends
      * drained undrained updated deleted
      * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
      * api_key.created revoked;  quarantine.created released
+     * schedule.created updated deleted paused resumed fired skipped missed run
+     * backfilled
      * webhook.given_up;  audit.damage_acknowledged
      * </pre>
      *
@@ -815,6 +829,8 @@ public  final class AuditEvent extends
      * drained undrained updated deleted
      * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
      * api_key.created revoked;  quarantine.created released
+     * schedule.created updated deleted paused resumed fired skipped missed run
+     * backfilled
      * webhook.given_up;  audit.damage_acknowledged
      * </pre>
      *
@@ -839,6 +855,8 @@ public  final class AuditEvent extends
      * drained undrained updated deleted
      * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
      * api_key.created revoked;  quarantine.created released
+     * schedule.created updated deleted paused resumed fired skipped missed run
+     * backfilled
      * webhook.given_up;  audit.damage_acknowledged
      * </pre>
      *
@@ -861,6 +879,8 @@ public  final class AuditEvent extends
      * drained undrained updated deleted
      * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
      * api_key.created revoked;  quarantine.created released
+     * schedule.created updated deleted paused resumed fired skipped missed run
+     * backfilled
      * webhook.given_up;  audit.damage_acknowledged
      * </pre>
      *

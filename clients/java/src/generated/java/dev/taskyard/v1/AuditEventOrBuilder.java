@@ -41,6 +41,8 @@ public interface AuditEventOrBuilder extends
    * drained undrained updated deleted
    * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
    * api_key.created revoked;  quarantine.created released
+   * schedule.created updated deleted paused resumed fired skipped missed run
+   * backfilled
    * webhook.given_up;  audit.damage_acknowledged
    * </pre>
    *
@@ -59,6 +61,8 @@ public interface AuditEventOrBuilder extends
    * drained undrained updated deleted
    * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
    * api_key.created revoked;  quarantine.created released
+   * schedule.created updated deleted paused resumed fired skipped missed run
+   * backfilled
    * webhook.given_up;  audit.damage_acknowledged
    * </pre>
    *

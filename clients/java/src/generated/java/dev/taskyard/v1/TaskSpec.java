@@ -23,6 +23,7 @@ public  final class TaskSpec extends
     taskType_ = "";
     slot_ = "";
     env_ = emptyProtobufList();
+    schedule_ = "";
   }
   private int bitField0_;
   public static final int TASK_TYPE_FIELD_NUMBER = 1;
@@ -1713,6 +1714,142 @@ public  final class TaskSpec extends
   private void clearOnRunnerLost() {
 
     onRunnerLost_ = 0;
+  }
+
+  public static final int SCHEDULE_FIELD_NUMBER = 30;
+  private java.lang.String schedule_;
+  /**
+   * <pre>
+   * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+   * </pre>
+   *
+   * <code>string schedule = 30 [json_name = "schedule"];</code>
+   * @return The schedule.
+   */
+  @java.lang.Override
+  public java.lang.String getSchedule() {
+    return schedule_;
+  }
+  /**
+   * <pre>
+   * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+   * </pre>
+   *
+   * <code>string schedule = 30 [json_name = "schedule"];</code>
+   * @return The bytes for schedule.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getScheduleBytes() {
+    return com.google.protobuf.ByteString.copyFromUtf8(schedule_);
+  }
+  /**
+   * <pre>
+   * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+   * </pre>
+   *
+   * <code>string schedule = 30 [json_name = "schedule"];</code>
+   * @param value The schedule to set.
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void setSchedule(
+      java.lang.String value) {
+    value.getClass();  // minimal bytecode null check
+
+    schedule_ = value;
+  }
+  /**
+   * <pre>
+   * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+   * </pre>
+   *
+   * <code>string schedule = 30 [json_name = "schedule"];</code>
+   */
+  private void clearSchedule() {
+
+    schedule_ = getDefaultInstance().getSchedule();
+  }
+  /**
+   * <pre>
+   * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+   * </pre>
+   *
+   * <code>string schedule = 30 [json_name = "schedule"];</code>
+   * @param value The bytes for schedule to set.
+   */
+  private void setScheduleBytes(
+      com.google.protobuf.ByteString value) {
+    checkByteStringIsUtf8(value);
+    schedule_ = value.toStringUtf8();
+
+  }
+
+  public static final int SCHEDULED_TIME_FIELD_NUMBER = 31;
+  private com.google.protobuf.Timestamp scheduledTime_;
+  /**
+   * <pre>
+   * The instant of its schedule that the task is for; set by the server only.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp scheduled_time = 31 [json_name = "scheduledTime"];</code>
+   */
+  @java.lang.Override
+  public boolean hasScheduledTime() {
+    return ((bitField0_ & 0x00040000) != 0);
+  }
+  /**
+   * <pre>
+   * The instant of its schedule that the task is for; set by the server only.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp scheduled_time = 31 [json_name = "scheduledTime"];</code>
+   */
+  @java.lang.Override
+  public com.google.protobuf.Timestamp getScheduledTime() {
+    return scheduledTime_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : scheduledTime_;
+  }
+  /**
+   * <pre>
+   * The instant of its schedule that the task is for; set by the server only.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp scheduled_time = 31 [json_name = "scheduledTime"];</code>
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void setScheduledTime(com.google.protobuf.Timestamp value) {
+    value.getClass();  // minimal bytecode null check
+    scheduledTime_ = value;
+    bitField0_ |= 0x00040000;
+  }
+  /**
+   * <pre>
+   * The instant of its schedule that the task is for; set by the server only.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp scheduled_time = 31 [json_name = "scheduledTime"];</code>
+   */
+  @java.lang.SuppressWarnings({"ReferenceEquality", "ReturnValueIgnored"})
+  private void mergeScheduledTime(com.google.protobuf.Timestamp value) {
+    value.getClass();  // minimal bytecode null check
+    if (scheduledTime_ != null &&
+        scheduledTime_ != com.google.protobuf.Timestamp.getDefaultInstance()) {
+      scheduledTime_ =
+        com.google.protobuf.Timestamp.newBuilder(scheduledTime_).mergeFrom(value).buildPartial();
+    } else {
+      scheduledTime_ = value;
+    }
+    bitField0_ |= 0x00040000;
+  }
+  /**
+   * <pre>
+   * The instant of its schedule that the task is for; set by the server only.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp scheduled_time = 31 [json_name = "scheduledTime"];</code>
+   */
+  private void clearScheduledTime() {
+    scheduledTime_ = null;
+    bitField0_ = (bitField0_ & ~0x00040000);
   }
 
   public static dev.taskyard.v1.TaskSpec parseFrom(
@@ -3586,6 +3723,146 @@ public  final class TaskSpec extends
       return this;
     }
 
+    /**
+     * <pre>
+     * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+     * </pre>
+     *
+     * <code>string schedule = 30 [json_name = "schedule"];</code>
+     * @return The schedule.
+     */
+    @java.lang.Override
+    public java.lang.String getSchedule() {
+      return instance.getSchedule();
+    }
+    /**
+     * <pre>
+     * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+     * </pre>
+     *
+     * <code>string schedule = 30 [json_name = "schedule"];</code>
+     * @return The bytes for schedule.
+     */
+    @java.lang.Override
+    public com.google.protobuf.ByteString
+        getScheduleBytes() {
+      return instance.getScheduleBytes();
+    }
+    /**
+     * <pre>
+     * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+     * </pre>
+     *
+     * <code>string schedule = 30 [json_name = "schedule"];</code>
+     * @param value The schedule to set.
+     * @return This builder for chaining.
+     */
+    public Builder setSchedule(
+        java.lang.String value) {
+      copyOnWrite();
+      instance.setSchedule(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+     * </pre>
+     *
+     * <code>string schedule = 30 [json_name = "schedule"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearSchedule() {
+      copyOnWrite();
+      instance.clearSchedule();
+      return this;
+    }
+    /**
+     * <pre>
+     * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+     * </pre>
+     *
+     * <code>string schedule = 30 [json_name = "schedule"];</code>
+     * @param value The bytes for schedule to set.
+     * @return This builder for chaining.
+     */
+    public Builder setScheduleBytes(
+        com.google.protobuf.ByteString value) {
+      copyOnWrite();
+      instance.setScheduleBytes(value);
+      return this;
+    }
+
+    /**
+     * <pre>
+     * The instant of its schedule that the task is for; set by the server only.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp scheduled_time = 31 [json_name = "scheduledTime"];</code>
+     */
+    @java.lang.Override
+    public boolean hasScheduledTime() {
+      return instance.hasScheduledTime();
+    }
+    /**
+     * <pre>
+     * The instant of its schedule that the task is for; set by the server only.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp scheduled_time = 31 [json_name = "scheduledTime"];</code>
+     */
+    @java.lang.Override
+    public com.google.protobuf.Timestamp getScheduledTime() {
+      return instance.getScheduledTime();
+    }
+    /**
+     * <pre>
+     * The instant of its schedule that the task is for; set by the server only.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp scheduled_time = 31 [json_name = "scheduledTime"];</code>
+     */
+    public Builder setScheduledTime(com.google.protobuf.Timestamp value) {
+      copyOnWrite();
+      instance.setScheduledTime(value);
+      return this;
+      }
+    /**
+     * <pre>
+     * The instant of its schedule that the task is for; set by the server only.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp scheduled_time = 31 [json_name = "scheduledTime"];</code>
+     */
+    public Builder setScheduledTime(
+        com.google.protobuf.Timestamp.Builder builderForValue) {
+      copyOnWrite();
+      instance.setScheduledTime(builderForValue.build());
+      return this;
+    }
+    /**
+     * <pre>
+     * The instant of its schedule that the task is for; set by the server only.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp scheduled_time = 31 [json_name = "scheduledTime"];</code>
+     */
+    public Builder mergeScheduledTime(com.google.protobuf.Timestamp value) {
+      copyOnWrite();
+      instance.mergeScheduledTime(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * The instant of its schedule that the task is for; set by the server only.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp scheduled_time = 31 [json_name = "scheduledTime"];</code>
+     */
+    public Builder clearScheduledTime() {  copyOnWrite();
+      instance.clearScheduledTime();
+      return this;
+    }
+
     // @@protoc_insertion_point(builder_scope:taskyard.v1.TaskSpec)
   }
   @java.lang.Override
@@ -3628,13 +3905,16 @@ public  final class TaskSpec extends
             "overlap_",
             "orphanTimeout_",
             "onRunnerLost_",
+            "schedule_",
+            "scheduledTime_",
           };
           java.lang.String info =
-              "\u0000\u0018\u0000\u0001\u0001\u0018\u0018\u0000\u0001\u0000\u0001\u0208\u0002\u1009" +
+              "\u0000\u001a\u0000\u0001\u0001\u001f\u001a\u0000\u0001\u0000\u0001\u0208\u0002\u1009" +
               "\u0000\u0003\u1009\u0001\u0004\u0208\u0005\u1009\u0002\u0006\f\u0007\u1004\u0003" +
               "\b\u1009\u0004\t\u1009\u0005\n\u1009\u0006\u000b\u1009\u0007\f\u1009\b\r\u1009\t" +
               "\u000e\u1009\n\u000f\u1004\u000b\u0010\u1009\f\u0011\u001b\u0012\u1009\r\u0013\u1009" +
-              "\u000e\u0014\u1009\u000f\u0015\u1009\u0010\u0016\f\u0017\u1009\u0011\u0018\f";
+              "\u000e\u0014\u1009\u000f\u0015\u1009\u0010\u0016\f\u0017\u1009\u0011\u0018\f\u001e" +
+              "\u0208\u001f\u1009\u0012";
           return newMessageInfo(DEFAULT_INSTANCE, info, objects);
       }
       case GET_DEFAULT_INSTANCE: {

@@ -490,4 +490,43 @@ public interface TaskSpecOrBuilder extends
    * @return The onRunnerLost.
    */
   dev.taskyard.v1.RunnerLostPolicy getOnRunnerLost();
+
+  /**
+   * <pre>
+   * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+   * </pre>
+   *
+   * <code>string schedule = 30 [json_name = "schedule"];</code>
+   * @return The schedule.
+   */
+  java.lang.String getSchedule();
+  /**
+   * <pre>
+   * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
+   * </pre>
+   *
+   * <code>string schedule = 30 [json_name = "schedule"];</code>
+   * @return The bytes for schedule.
+   */
+  com.google.protobuf.ByteString
+      getScheduleBytes();
+
+  /**
+   * <pre>
+   * The instant of its schedule that the task is for; set by the server only.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp scheduled_time = 31 [json_name = "scheduledTime"];</code>
+   * @return Whether the scheduledTime field is set.
+   */
+  boolean hasScheduledTime();
+  /**
+   * <pre>
+   * The instant of its schedule that the task is for; set by the server only.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp scheduled_time = 31 [json_name = "scheduledTime"];</code>
+   * @return The scheduledTime.
+   */
+  com.google.protobuf.Timestamp getScheduledTime();
 }
