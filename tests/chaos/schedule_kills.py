@@ -64,6 +64,8 @@ async def run(kills: int, schedules: int, seed: int, folder: Path) -> Outcome:
                 leader.kill()
                 outcome.counts["kills of the leader"] += 1
                 await asyncio.to_thread(leader.start)
+            if number % 20 == 19:
+                print(f"{number + 1} kills", flush=True)
         await _until_handled(node)
         for replica in replicas:
             replica.terminate()
