@@ -8,7 +8,7 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test executors flood fuzz hostile httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking ha dist conformance runnerkit clients hellos chaos soak chaosmutations trace
+.PHONY: help setup up demo test executors flood fuzz hostile httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking ha dist conformance runnerkit clients hellos schedules chaos soak chaosmutations trace
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -107,6 +107,9 @@ hostile: setup ## a tenant misuses all it has for a minute on half a core; anoth
 
 hellos: setup ## 200 seeds of random hellos, heartbeats and reports against taskdb, judged by a model
 	@TASKYARD_HELLO_SEEDS=200 .venv/bin/python -m pytest -q tests/chaos/test_hellos.py
+
+schedules: setup ## 200 kills of the leader and of PostgreSQL under schedules of 1 s (SCHEDULES_ARGS="--kills 20")
+	@.venv/bin/python -m tests.chaos.schedule_kills $(SCHEDULES_ARGS)
 
 chaos: setup ## every fault case that this host can do, against real topologies under load, with the recovery table
 	@TASKYARD_CHAOS=all .venv/bin/python -m pytest -q -s tests/chaos --timeout 900

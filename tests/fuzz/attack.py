@@ -37,7 +37,7 @@ WAITING = {"/taskyard.v1.TaskService/WaitTask": 0.3, "/taskyard.v1.WorkService/C
 STREAM_SECONDS, STREAM_MESSAGES = 0.15, 20
 # What the others need more of: tasks, leases, ended tasks.
 WEIGHTS = {"CreateTask": 6, "ClaimTasks": 3, "ReportWork": 3, "CancelTask": 2, "Connect": 3}
-WEIGHTS |= dict.fromkeys(("CreateTaskType", "CreateTenant", "CreateGlobalTask"), 2)
+WEIGHTS |= dict.fromkeys(("CreateTaskType", "CreateSchedule", "CreateTenant", "CreateGlobalTask"), 2)
 DEFECTS = {"INTERNAL", "UNKNOWN", "UNIMPLEMENTED", "UNAVAILABLE"}
 OPEN = "OPEN"
 

@@ -88,6 +88,7 @@ class World:
             external=pick("external"),
             ended=pick("ended"),
             task_type=pick("types"),
+            schedule=pick("schedules"),
             api_key=pick("keys"),
             runner=runner,
             lease=lease,
@@ -146,6 +147,8 @@ class World:
                 self._learn_task(part)
             case "TaskType" if part.name.startswith("tenants/"):
                 self._pools[part.name.split("/")[1], "types"].append(part.name.rpartition("/")[2])
+            case "Schedule" if part.name.startswith("tenants/"):
+                self._pools[part.name.split("/")[1], "schedules"].append(part.name.rpartition("/")[2])
             case "ApiKey" if part.name not in self._own_keys and part.tenant in TENANTS:
                 self._pools[part.tenant, "keys"].append(part.name.removeprefix("apiKeys/"))
             case "Tenant" if part.name.startswith("tenants/f-"):

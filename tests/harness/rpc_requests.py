@@ -21,6 +21,7 @@ from taskyard.v1 import (
     lease_pb2,
     log_pb2,
     runner_pb2,
+    schedule_pb2,
     task_pb2,
     task_type_pb2,
     tenant_pb2,
@@ -32,6 +33,7 @@ from taskyard.v1 import explain_service_pb2 as E
 from taskyard.v1 import lease_service_pb2 as L
 from taskyard.v1 import runner_link_service_pb2 as N
 from taskyard.v1 import runner_service_pb2 as R
+from taskyard.v1 import schedule_service_pb2 as H
 from taskyard.v1 import session_service_pb2 as O
 from taskyard.v1 import task_service_pb2 as S
 from taskyard.v1 import task_type_service_pb2 as Y
@@ -56,6 +58,7 @@ class Objects:
     external: str = "external"
     ended: str = "ended"
     task_type: str = "type"
+    schedule: str = "schedule"
     api_key: str = "key"
     runner: str = "runner"
     runner_key: str = "key"
@@ -80,6 +83,10 @@ class Objects:
     @property
     def type_name(self) -> str:
         return f"{self.parent}/taskTypes/{self.task_type}"
+
+    @property
+    def schedule_name(self) -> str:
+        return f"{self.parent}/schedules/{self.schedule}"
 
     @property
     def runner_name(self) -> str:
@@ -134,6 +141,23 @@ def _task_type() -> task_type_pb2.TaskType:
         execution=task_pb2.Execution(command=task_pb2.CommandExecution(program="true")),
         allow_execution_override=True,
     )
+
+
+def _schedule() -> schedule_pb2.Schedule:
+    command = task_pb2.Execution(command=task_pb2.CommandExecution(program="true"))
+    template = task_pb2.Task(spec=task_pb2.TaskSpec(execution=command))
+    return schedule_pb2.Schedule(template=template, cron=["0 0 1 1 *"], description="a")
+
+
+def _update_schedule(o: Objects) -> H.UpdateScheduleRequest:
+    made = schedule_pb2.Schedule(name=o.schedule_name, description="b")
+    return H.UpdateScheduleRequest(schedule=made, update_mask=field_mask_pb2.FieldMask(paths=["description"]))
+
+
+def _backfill(o: Objects) -> H.BackfillScheduleRequest:
+    made = H.BackfillScheduleRequest(name=o.schedule_name)
+    made.start_time.seconds, made.end_time.seconds = 1_700_000_000, 1_700_000_060
+    return made
 
 
 def _update_type(o: Objects) -> Y.UpdateTaskTypeRequest:
@@ -310,6 +334,20 @@ _SERVICES: Mapping[str, Mapping[str, Callable[[Objects], Any]]] = {
         "RenewEmbeddedTasks": lambda o: B.RenewEmbeddedTasksRequest(holder_id=HOLDER, leases=[o.lease]),
         "ReportEmbeddedTasks": lambda o: B.ReportEmbeddedTasksRequest(holder_id=HOLDER, reports=[report(o)]),
         "AppendEmbeddedLogs": lambda o: B.AppendEmbeddedLogsRequest(holder_id=HOLDER, batches=[log_batch(o)]),
+    },
+    "taskyard.v1.ScheduleService": {
+        "CreateSchedule": lambda o: H.CreateScheduleRequest(
+            parent=o.parent, schedule_id=o.unused_id()[:55], schedule=_schedule(), request_id=o.unused_id()
+        ),
+        "GetSchedule": lambda o: H.GetScheduleRequest(name=o.schedule_name),
+        "ListSchedules": lambda o: H.ListSchedulesRequest(parent=o.parent, page_size=2),
+        "UpdateSchedule": _update_schedule,
+        "DeleteSchedule": lambda o: H.DeleteScheduleRequest(name=o.schedule_name),
+        "PauseSchedule": lambda o: H.PauseScheduleRequest(name=o.schedule_name, note="a"),
+        "ResumeSchedule": lambda o: H.ResumeScheduleRequest(name=o.schedule_name),
+        "RunSchedule": lambda o: H.RunScheduleRequest(name=o.schedule_name, request_id=o.unused_id()),
+        "BackfillSchedule": _backfill,
+        "PreviewSchedule": lambda o: H.PreviewScheduleRequest(parent=o.parent, name=o.schedule_name, count=2),
     },
     "taskyard.v1.TenantService": {
         "CreateTenant": lambda o: T.CreateTenantRequest(

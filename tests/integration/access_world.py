@@ -121,6 +121,7 @@ class AccessWorld:
             external=f"external-{mark}",
             ended=f"ended-{mark}",
             task_type=f"type-{mark}",
+            schedule=f"schedule-{mark}",
             api_key=made.api_key.name.removeprefix("apiKeys/"),
             secret=made.secret,
             runner=f"worker-{tenant}",
@@ -141,6 +142,9 @@ class AccessWorld:
         new_type: Any = messages_of("/taskyard.v1.TaskTypeService/CreateTaskType", o)[0]
         new_type.task_type_id, new_type.task_type.description = o.task_type, description
         await self.service.call("/taskyard.v1.TaskTypeService/CreateTaskType", new_type, admin)
+        new_schedule: Any = messages_of("/taskyard.v1.ScheduleService/CreateSchedule", o)[0]
+        new_schedule.schedule_id, new_schedule.schedule.description = o.schedule, description
+        await self.service.call("/taskyard.v1.ScheduleService/CreateSchedule", new_schedule, admin)
         return o
 
     async def _lease(self, o: Objects) -> lease_pb2.LeaseRef:
@@ -176,7 +180,15 @@ def _external() -> task_pb2.Execution:
 
 def missing(o: Objects) -> Objects:
     """Objects of the same tenant that do not exist."""
-    return replace(o, task="gone", external="gone", ended="gone", task_type="gone", **_elsewhere(o, o.tenant))
+    return replace(
+        o,
+        task="gone",
+        external="gone",
+        ended="gone",
+        task_type="gone",
+        schedule="gone",
+        **_elsewhere(o, o.tenant),
+    )
 
 
 def _elsewhere(o: Objects, tenant: str = NOWHERE) -> dict[str, Any]:

@@ -35,6 +35,7 @@ TABLES = (
     "queue",
     "leases",
     "task_types",
+    "schedules",
     "api_keys",
     "changes",
     "webhook_secrets",
@@ -132,6 +133,7 @@ def names_somebody(message: Message, objects: Objects) -> bool:
         objects.external,
         objects.ended,
         objects.task_type,
+        objects.schedule,
         objects.api_key,
     )
     return any(any(part in named for part in text.split("/")) for _, text in texts(message))
@@ -221,7 +223,7 @@ def swapped(messages: list[Message], own: Objects, foreign: Objects) -> Iterator
             changed = "/".join(names.get(part, part) for part in parts)
             if text == own.lease.task:
                 changed = foreign.lease.task
-            elif parts[-1] in (own.task, own.ended, own.external, own.task_type):
+            elif parts[-1] in (own.task, own.ended, own.external, own.task_type, own.schedule):
                 changed = changed.replace(own.task.partition("-")[2], foreign.task.partition("-")[2])
             copies = [type(one).FromString(one.SerializeToString()) for one in messages]
             _put(copies[number], place, changed)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from taskyard import Phase, command, external
+from taskyard import Created, Phase, command, external
 from taskyard.channel import open_channel
 from taskyard.errors import TaskyardError
 from taskyard.v1 import admin_service_pb2, common_pb2, explain_service_pb2, lease_pb2, task_pb2
@@ -201,6 +201,14 @@ async def test_slot(place: Tenancy) -> None:
     assert gate(dry).remedy == f"wait until {gate(dry).blocker} ends, or cancel it"
     await runner.acked(await runner.succeeded(assignment))
     await place.runs(runner, task)
+
+
+async def test_slot_of_a_schedule(place: Tenancy) -> None:
+    await place.client.schedules.create("s", command("true"), every=3600, overlap="queue", paused=True)
+    first, second = [await place.client.schedules.run("s") for _ in range(2)]
+    response = await place.explain(Created(second.proto))
+    assert "SLOT" in closed(response)
+    assert first.name in {verdict.blocker for verdict in response.gates}
 
 
 async def test_slot_whose_head_waits_itself(place: Tenancy) -> None:

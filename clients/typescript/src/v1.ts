@@ -14,6 +14,8 @@ export * from "./gen/taskyard/v1/log_pb.js";
 export * from "./gen/taskyard/v1/runner_link_service_pb.js";
 export * from "./gen/taskyard/v1/runner_pb.js";
 export * from "./gen/taskyard/v1/runner_service_pb.js";
+export * from "./gen/taskyard/v1/schedule_pb.js";
+export * from "./gen/taskyard/v1/schedule_service_pb.js";
 export * from "./gen/taskyard/v1/session_service_pb.js";
 export * from "./gen/taskyard/v1/task_pb.js";
 export * from "./gen/taskyard/v1/task_service_pb.js";

@@ -82,9 +82,9 @@ type ScheduleServiceClient interface {
 	// FAILED_PRECONDITION (TENANT_SUSPENDED, TASK_TYPE_DISABLED); RESOURCE_EXHAUSTED (RATE_LIMITED,
 	// QUEUE_DEPTH_EXCEEDED, SLOT_QUEUE_FULL, PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
 	BackfillSchedule(ctx context.Context, in *BackfillScheduleRequest, opts ...grpc.CallOption) (*BackfillScheduleResponse, error)
-	// Returns the next instants of a schedule, stored or not; changes nothing.
-	// Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both; as
-	// CreateSchedule for the times of `schedule`).
+	// Returns the next instants of a schedule, stored or not; changes nothing.  Safe to repeat.
+	// Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both, or
+	// times of `schedule` that a new schedule may not have).
 	PreviewSchedule(ctx context.Context, in *PreviewScheduleRequest, opts ...grpc.CallOption) (*PreviewScheduleResponse, error)
 }
 
@@ -247,9 +247,9 @@ type ScheduleServiceServer interface {
 	// FAILED_PRECONDITION (TENANT_SUSPENDED, TASK_TYPE_DISABLED); RESOURCE_EXHAUSTED (RATE_LIMITED,
 	// QUEUE_DEPTH_EXCEEDED, SLOT_QUEUE_FULL, PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
 	BackfillSchedule(context.Context, *BackfillScheduleRequest) (*BackfillScheduleResponse, error)
-	// Returns the next instants of a schedule, stored or not; changes nothing.
-	// Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both; as
-	// CreateSchedule for the times of `schedule`).
+	// Returns the next instants of a schedule, stored or not; changes nothing.  Safe to repeat.
+	// Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both, or
+	// times of `schedule` that a new schedule may not have).
 	PreviewSchedule(context.Context, *PreviewScheduleRequest) (*PreviewScheduleResponse, error)
 	mustEmbedUnimplementedScheduleServiceServer()
 }

@@ -20,6 +20,7 @@ from taskyard.v1 import (
     api_key_service_pb2,
     explain_service_pb2,
     runner_service_pb2,
+    schedule_service_pb2,
     task_service_pb2,
     task_type_service_pb2,
     tenant_service_pb2,
@@ -35,6 +36,7 @@ _SERVED: dict[str, tuple[ModuleType, ...]] = {
     TASKDB: (
         task_service_pb2,
         task_type_service_pb2,
+        schedule_service_pb2,
         tenant_service_pb2,
         api_key_service_pb2,
         runner_service_pb2,

@@ -17,6 +17,7 @@ SERVICES = (
     "runner_service",
     "tenant_service",
     "task_type_service",
+    "schedule_service",
     "api_key_service",
     "admin_service",
     "entity_service",

@@ -11,11 +11,13 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb, new_task
+from services.taskdb.tests.rpc.schedule_calls import schedule
 from taskyard import errors
 from taskyard.status import from_rpc_error, from_status
 from taskyard.v1 import (
     api_key_pb2,
     common_pb2,
+    schedule_service_pb2,
     task_pb2,
     task_service_pb2,
     task_type_service_pb2,
@@ -26,9 +28,9 @@ from taskyard.v1.task_type_pb2 import TaskType
 from taskyard_taskdb.access_policy import POLICIES
 from taskyard_taskdb.storage.tenant import api_keys
 
-S, Y, T = task_service_pb2, task_type_service_pb2, tenant_service_pb2
+S, Y, T, C = task_service_pb2, task_type_service_pb2, tenant_service_pb2, schedule_service_pb2
 OWN, FOREIGN = "tenants/default", "tenants/other"
-TASK, TYPE = f"{OWN}/tasks/t1", f"{OWN}/taskTypes/y1"
+TASK, TYPE, SCHEDULE = f"{OWN}/tasks/t1", f"{OWN}/taskTypes/y1", f"{OWN}/schedules/c1"
 
 
 def update_task() -> Message:
@@ -54,6 +56,18 @@ def update_type() -> Message:
     request = Y.UpdateTaskTypeRequest(allow_missing=True)
     request.task_type.name = TYPE
     request.task_type.priority = 3
+    return request
+
+
+def update_schedule() -> Message:
+    request = C.UpdateScheduleRequest(allow_missing=True, schedule=schedule(every=3600))
+    request.schedule.name = SCHEDULE
+    return request
+
+
+def backfill() -> Message:
+    request = C.BackfillScheduleRequest(name=SCHEDULE)
+    request.start_time.seconds, request.end_time.seconds = 1_700_000_000, 1_700_000_060
     return request
 
 
@@ -97,6 +111,18 @@ REQUESTS: dict[str, Callable[[], Message]] = {
     "UpdateTaskType": update_type,
     "DeleteTaskType": lambda: Y.DeleteTaskTypeRequest(name=TYPE),
     "ValidatePayload": lambda: Y.ValidatePayloadRequest(name=TYPE, payload=common_pb2.Payload(raw=b"{}")),
+    "CreateSchedule": lambda: C.CreateScheduleRequest(
+        parent=OWN, schedule_id="c2", schedule=schedule(every=3600)
+    ),
+    "GetSchedule": lambda: C.GetScheduleRequest(name=SCHEDULE),
+    "ListSchedules": lambda: C.ListSchedulesRequest(parent=OWN),
+    "UpdateSchedule": update_schedule,
+    "DeleteSchedule": lambda: C.DeleteScheduleRequest(name=SCHEDULE),
+    "PauseSchedule": lambda: C.PauseScheduleRequest(name=SCHEDULE),
+    "ResumeSchedule": lambda: C.ResumeScheduleRequest(name=SCHEDULE),
+    "RunSchedule": lambda: C.RunScheduleRequest(name=SCHEDULE),
+    "BackfillSchedule": backfill,
+    "PreviewSchedule": lambda: C.PreviewScheduleRequest(parent=OWN, name=SCHEDULE),
     "GetTenant": lambda: T.GetTenantRequest(name=OWN),
     "GetTenantUsage": lambda: T.GetTenantUsageRequest(name=OWN),
     "CreateApiKey": create_key,
@@ -112,6 +138,7 @@ MAPS = ("labels", "headers")
 SERVICES = {
     "taskyard.v1.TaskService": "tasks",
     "taskyard.v1.TaskTypeService": "task_types",
+    "taskyard.v1.ScheduleService": "schedules",
     "taskyard.v1.TenantService": "tenants",
     "taskyard.v1.ApiKeyService": "api_keys",
 }
@@ -183,6 +210,9 @@ async def world(taskdb: RunningTaskDb, admin: Caller) -> Caller:
         await admin.task_types.CreateTaskType(
             Y.CreateTaskTypeRequest(parent=parent, task_type_id="y1", task_type=TaskType())
         )
+        await admin.schedules.CreateSchedule(
+            C.CreateScheduleRequest(parent=parent, schedule_id="c1", schedule=schedule(every=3600))
+        )
     request = keys_pb2.CreateApiKeyRequest(api_key_id="otherkey")
     request.api_key.kind = api_key_pb2.PRINCIPAL_KIND_TENANT
     request.api_key.tenant = "other"
@@ -197,7 +227,7 @@ def test_every_rpc_of_tenants_is_tried() -> None:
 
 
 async def test_every_foreign_name_in_every_request_is_not_found(world: Caller, taskdb: RunningTaskDb) -> None:
-    tables = ("tasks", "queue", "task_types", "api_keys", "changes")
+    tables = ("tasks", "queue", "task_types", "schedules", "api_keys", "changes")
     before = [await taskdb.rows(f"SELECT * FROM {t} WHERE tenant_id = 'other' ORDER BY 1, 2") for t in tables]
     tried = 0
     for rpc, stub in tenant_rpcs().items():
@@ -222,5 +252,7 @@ async def test_lists_over_all_tenants_show_a_tenant_its_own_only(world: Caller) 
     assert {task.name for task in listed.tasks} == {TASK}
     shown = await world.task_types.ListTaskTypes(Y.ListTaskTypesRequest(parent="tenants/-"))
     assert {made.name for made in shown.task_types} == {TYPE}
+    scheduled = await world.schedules.ListSchedules(C.ListSchedulesRequest(parent="tenants/-"))
+    assert {made.name for made in scheduled.schedules} == {SCHEDULE}
     own = await world.api_keys.ListApiKeys(keys_pb2.ListApiKeysRequest())
     assert {key.tenant for key in own.api_keys} == {"default"}

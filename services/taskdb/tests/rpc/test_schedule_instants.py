@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
@@ -19,8 +20,19 @@ from services.taskdb.tests.rpc.schedule_calls import (
     template,
 )
 from taskyard.errors import TenantSuspended
-from taskyard.v1 import schedule_pb2, task_pb2, task_service_pb2, task_type_pb2, task_type_service_pb2
+from taskyard.v1 import (
+    admin_service_pb2,
+    schedule_pb2,
+    task_pb2,
+    task_service_pb2,
+    task_type_pb2,
+    task_type_service_pb2,
+)
+from taskyard_taskdb.domain.schedule import Nightly
 from taskyard_taskdb.storage.housekeeping.leader_lock import LeadershipLost
+from taskyard_taskdb.storage.tenant import api_keys
+from taskyard_taskdb.sweep.jobs import no_guard, run_job
+from taskyard_taskdb.sweep.retention import RetentionJob
 
 NAME = f"{PARENT}/schedules/s"
 
@@ -310,3 +322,54 @@ async def test_a_changed_schedule_misses_what_was_due(tenant: Caller, clock: Clo
     events = await clock.events()
     assert {details["reason"] for _, details in events} == {"CHANGED"}
     assert stored.missed_count == len(events) == 4
+
+
+async def test_a_watch_shows_the_tasks_of_a_schedule(tenant: Caller, clock: Clock) -> None:
+    stream = tenant.tasks.WatchTasks(task_service_pb2.WatchTasksRequest(parent=PARENT))
+    await stream.read()
+    await fire(clock, tenant, 1)
+    async with asyncio.timeout(30):
+        while not (response := await stream.read()).events:
+            pass
+    [event] = response.events
+    assert (event.event_type, event.task.spec.schedule) == ("task.created", NAME)
+    stream.cancel()
+
+
+async def test_the_audit_names_the_schedule(tenant: Caller, clock: Clock) -> None:
+    await fire(clock, tenant, 2)
+    listed = await tenant.tasks.ListAuditEvents(
+        task_service_pb2.ListAuditEventsRequest(parent=PARENT, filter=f'resource = "{NAME}"')
+    )
+    found = [(event.event_type, event.resource) for event in listed.audit_events]
+    words = ("schedule.skipped", "schedule.fired", "schedule.created")
+    assert found == [(word, NAME) for word in words]
+
+
+async def test_an_archived_task_keeps_its_instant(tenant: Caller, clock: Clock, yard: RunningTaskDb) -> None:
+    [(_, details)] = await fire(clock, tenant, 1)
+    await yard.succeed(details["task"])
+    await yard.execute("UPDATE tasks SET end_time = end_time - interval '91 days'")
+    await yard.execute("UPDATE runs SET end_time = end_time - interval '91 days'")
+    job = RetentionJob(yard.pool, yard.taskdb._after_commit, archive_untyped=True, schedule=Nightly())
+    assert await run_job(yard.pool, job, no_guard) == 1
+    archived = await tenant.get(details["task"])
+    assert archived.spec.schedule == NAME
+    assert archived.spec.scheduled_time.ToJsonString() == details["scheduled_time"]
+    # The id is free again, the instant is not.
+    await clock.run()
+    assert len(await clock.events()) == 1
+
+
+async def test_the_doctor_finds_instants_that_nobody_handles(
+    tenant: Caller, clock: Clock, yard: RunningTaskDb
+) -> None:
+    await clock.create(tenant, catch_up_window=10_000)
+    await clock.back(600)
+    admin = await yard.caller(api_keys.ADMIN)
+    request = admin_service_pb2.RunDoctorRequest(checks=["schedules"])
+    [finding] = (await admin.admin.RunDoctor(request)).findings
+    assert (finding.count, list(finding.examples)) == (1, [NAME])
+    await clock.run()
+    [finding] = (await admin.admin.RunDoctor(request)).findings
+    assert finding.count == 0

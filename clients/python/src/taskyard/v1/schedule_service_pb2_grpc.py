@@ -182,9 +182,9 @@ class ScheduleServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PreviewSchedule(self, request, context):
-        """Returns the next instants of a schedule, stored or not; changes nothing.
-        Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both; as
-        CreateSchedule for the times of `schedule`).
+        """Returns the next instants of a schedule, stored or not; changes nothing.  Safe to repeat.
+        Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both, or
+        times of `schedule` that a new schedule may not have).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

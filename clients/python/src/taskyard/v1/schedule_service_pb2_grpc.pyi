@@ -88,9 +88,9 @@ class ScheduleServiceStub:
     QUEUE_DEPTH_EXCEEDED, SLOT_QUEUE_FULL, PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
     """
     PreviewSchedule: _grpc.UnaryUnaryMultiCallable[_schedule_service_pb2.PreviewScheduleRequest, _schedule_service_pb2.PreviewScheduleResponse]
-    """Returns the next instants of a schedule, stored or not; changes nothing.
-    Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both; as
-    CreateSchedule for the times of `schedule`).
+    """Returns the next instants of a schedule, stored or not; changes nothing.  Safe to repeat.
+    Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both, or
+    times of `schedule` that a new schedule may not have).
     """
 
 @_typing.type_check_only
@@ -153,9 +153,9 @@ class ScheduleServiceAsyncStub(ScheduleServiceStub):
     QUEUE_DEPTH_EXCEEDED, SLOT_QUEUE_FULL, PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
     """
     PreviewSchedule: _aio.UnaryUnaryMultiCallable[_schedule_service_pb2.PreviewScheduleRequest, _schedule_service_pb2.PreviewScheduleResponse]  # type: ignore[assignment]
-    """Returns the next instants of a schedule, stored or not; changes nothing.
-    Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both; as
-    CreateSchedule for the times of `schedule`).
+    """Returns the next instants of a schedule, stored or not; changes nothing.  Safe to repeat.
+    Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both, or
+    times of `schedule` that a new schedule may not have).
     """
 
 class ScheduleServiceServicer:
@@ -265,9 +265,9 @@ class ScheduleServiceServicer:
         request: _schedule_service_pb2.PreviewScheduleRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_schedule_service_pb2.PreviewScheduleResponse, _abc.Awaitable[_schedule_service_pb2.PreviewScheduleResponse]]:
-        """Returns the next instants of a schedule, stored or not; changes nothing.
-        Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both; as
-        CreateSchedule for the times of `schedule`).
+        """Returns the next instants of a schedule, stored or not; changes nothing.  Safe to repeat.
+        Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both, or
+        times of `schedule` that a new schedule may not have).
         """
 
 def add_ScheduleServiceServicer_to_server(servicer: ScheduleServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

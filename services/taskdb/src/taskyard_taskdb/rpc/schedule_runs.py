@@ -8,9 +8,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from psycopg import errors as pg
-
-from taskyard.errors import AlreadyExists, FieldInvalid
+from taskyard.errors import FieldInvalid
 from taskyard.v1 import schedule_pb2, schedule_service_pb2, task_service_pb2
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.names import task_name
@@ -184,15 +182,12 @@ class ScheduleRunHandler:
     async def _store(
         self, wanted: list[NewTask], work: Any, *, validate_only: bool = False
     ) -> list[CreateResult]:
+        transact = self._pool.rehearse if validate_only else self._pool.run
         try:
-            await self._creator.prepare(wanted)
-            results, notice = await (self._pool.rehearse(work) if validate_only else self._pool.run(work))
+            results, notice = await self._creator.store(wanted, lambda: transact(work))
         except Refused as refused:
             _, error = min(refused.errors.items(), key=lambda entry: entry[0])
             raise error from None
-        except pg.UniqueViolation:
-            taken = await self._creator.find_taken(wanted)
-            raise next(iter(taken.values()), AlreadyExists("task", wanted[0].name)) from None
         if not validate_only:
             notice.changed = True
             self._after_commit(notice)

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from psycopg import errors as pg
-
 from taskyard.errors import Overloaded, TaskyardError, Unavailable
 from taskyard_kit.logs import get_log
 from taskyard_taskdb import failpoints
@@ -148,16 +146,10 @@ class ScheduleSweep:
         while True:
             tasks = [step.task for step in steps if step.task is not None]
             try:
-                await self._creator.prepare(tasks)
-                self._on_commit(await self._pool.run(work))
+                self._on_commit(await self._creator.store(tasks, lambda: self._pool.run(work)))
                 return
             except Refused as refused:
-                errors = refused.errors
-            except pg.UniqueViolation:
-                errors = await self._creator.find_taken(tasks)
-                if not errors:
-                    raise
-            steps = _without(steps, tasks, errors)
+                steps = _without(steps, tasks, refused.errors)
 
     async def _pause_failed(self, leadership: Leadership) -> None:
         """Pause the schedules of which a task has failed, if they want that."""

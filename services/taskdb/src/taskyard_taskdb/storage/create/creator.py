@@ -6,7 +6,8 @@ half by half, so that one poisoned item never fails its neighbours.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeVar
 
 import psycopg
 from psycopg import errors as pg
@@ -21,6 +22,7 @@ from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx, overloaded
 from taskyard_taskdb.storage.statements import statement
 
+T = TypeVar("T")
 Result = CreateResult | Exception
 AfterCommit = Callable[[CommitNotice], None]
 
@@ -145,6 +147,20 @@ class TaskCreator:
         await failpoints.CREATE_AFTER_COMMIT.reach()
         self._after_commit(notice)
         return results
+
+    async def store(self, tasks: Sequence[NewTask], transact: Callable[[], Awaitable[T]]) -> T:
+        """The result of a transaction that stores these tasks among other things.
+
+        Raises Refused for tasks that cannot be stored, also for ids that are taken.
+        """
+        await self.prepare(tasks)
+        try:
+            return await transact()
+        except pg.UniqueViolation:
+            taken = await self.find_taken(tasks)
+            if not taken:
+                raise
+            raise Refused(taken) from None
 
     async def prepare(self, tasks: Sequence[NewTask]) -> None:
         """Store the placement classes of tasks before their transaction. Raises Refused beyond the limit."""
