@@ -167,6 +167,7 @@ class SyncClient(_Waiting[Client]):
     create = _waiting(Client.create)
     call = _waiting(Client.call)
     check = _waiting(Client.check)
+    create_all = _waiting(Client.create_all)
     create_many = _iterating(Client.create_many)
     get = _waiting(Client.get)
     get_many = _iterating(Client.get_many)

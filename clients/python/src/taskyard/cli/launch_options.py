@@ -12,7 +12,7 @@ import click
 from taskyard import script
 from taskyard.builders import command, container, function, typed, wasm
 from taskyard.cli.complete import type_ids
-from taskyard.cli.values import DURATION, JSON, PAIR
+from taskyard.cli.values import AFTER, DURATION, JSON, PAIR
 from taskyard.new_task import NewTask
 
 _SUFFIXES = {".sh": "bash", ".bash": "bash", ".py": "python", ".js": "node", ".mjs": "node"}
@@ -51,6 +51,12 @@ _OPTIONS = (
     click.option("--timeout", type=DURATION, metavar="DURATION", help="Longest time of one attempt."),
     click.option("--queue-timeout", type=DURATION, metavar="DURATION", help="Longest wait for a runner."),
     click.option("--total-timeout", type=DURATION, metavar="DURATION", help="Longest time in all."),
+    click.option(
+        "--after",
+        type=AFTER,
+        multiple=True,
+        help="Start once these have succeeded; TASK:ended for any end, ALIAS=TASK passes its result on.",
+    ),
     click.option("--slot", help="At most one task of a slot runs at a time."),
     click.option("--cpu", type=click.FloatRange(0), help="Cores to reserve."),
     click.option(
@@ -80,6 +86,8 @@ def new_task_of(words: tuple[str, ...], given: dict[str, Any]) -> NewTask:
     interpreter = options.pop("interpreter", "")
     if "delay" in options:
         options["not_before"] = datetime.now(UTC) + timedelta(seconds=options.pop("delay"))
+    if "after" in options:
+        options["after"] = [one for given in options["after"] for one in given]
     for name in ("labels", "env", "runner_labels"):
         if name in options:
             options[name] = dict(options[name])
