@@ -8,7 +8,7 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test executors flood fuzz hostile httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking ha dist conformance runnerkit clients hellos chaos soak chaosmutations
+.PHONY: help setup up demo test executors flood fuzz hostile httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking ha dist conformance runnerkit clients hellos graphs chaos soak chaosmutations
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -103,6 +103,9 @@ hostile: setup ## a tenant misuses all it has for a minute on half a core; anoth
 
 hellos: setup ## 200 seeds of random hellos, heartbeats and reports against taskdb, judged by a model
 	@TASKYARD_HELLO_SEEDS=200 .venv/bin/python -m pytest -q tests/chaos/test_hellos.py
+
+graphs: setup ## random graphs of 2,000 tasks with kill -9, a chain and fans of 10,000, with figures (GRAPH_ARGS="--graphs 1")
+	@.venv/bin/python -m tests.chaos.graphs $(GRAPH_ARGS)
 
 chaos: setup ## every fault case that this host can do, against real topologies under load, with the recovery table
 	@TASKYARD_CHAOS=all .venv/bin/python -m pytest -q -s tests/chaos --timeout 900
