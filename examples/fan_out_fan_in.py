@@ -1,4 +1,4 @@
-"""Dependencies: parts that run side by side, one task that adds their results up, and a clean-up at the end."""
+"""Dependencies: parts that run side by side, a task that adds up their results, and a clean-up."""
 
 from taskyard import After, SyncClient, command
 

@@ -64,7 +64,7 @@ async def run(taskdb: CrashingTaskDb, graph: Graph, rng: Random, kill_seconds: f
     """Run a graph; returns the seconds it took and how often taskdb was killed."""
     await taskdb.start()
     began = time.monotonic()
-    play = Play(taskdb.yard, graph, rng, taskdb.rows, nothing, patience=120)
+    play = Play(taskdb.yard, graph, rng, taskdb.rows, nothing)
     running = asyncio.create_task(play.run())
     kills = 0
     while kill_seconds and not running.done():

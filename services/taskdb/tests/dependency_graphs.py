@@ -65,7 +65,7 @@ class Play:
     rows: Rows
     # What a leader would do; nothing where one does.
     sweep: Callable[[], Awaitable[Any]]
-    patience: float = 60.0
+    patience: float = 300.0
     runner: Runner | None = None
     reported: int = 0
     errors: list[str] = field(default_factory=list)
@@ -115,12 +115,13 @@ class Play:
     async def _claim_and_report(self) -> int:
         try:
             if self.runner is None:
-                self.runner, _ = await self.yard.hello(
-                    f"graph-{self.rng.getrandbits(32):x}", lease_seconds=20
-                )
-            found = (
-                await self.yard.claim(self.runner, self.rng.choice((1, 7, 100)), lease_seconds=2)
-            ).assignments
+                name = f"graph-{self.rng.getrandbits(32):x}"
+                self.runner, _ = await self.yard.hello(name, lease_seconds=300)
+            claimed = await self.yard.claim(self.runner, self.rng.choice((1, 7, 100)), lease_seconds=2)
+            if claimed.error.code:
+                self.runner = None
+                return 0
+            found = claimed.assignments
             reports = []
             for assignment in found:
                 reports.append(started(assignment))

@@ -90,7 +90,7 @@ async def test_a_plain_success_of_a_leased_prerequisite_releases_what_was_create
 ) -> None:
     await tenant.create(task_id="a")
     await tenant.create(task_id="plain")
-    runner, _ = await yard.hello()
+    runner, _ = await yard.hello(lease_seconds=300)
     assignments = (await yard.claim(runner)).assignments
     await tenant.create(task_id="b", after=after("a"))
     assert await taskdb.rows("SELECT task_id, plain FROM leases ORDER BY 1") == [
@@ -109,7 +109,7 @@ async def test_a_prerequisite_that_is_claimed_later_is_not_decided_as_plain(
 ) -> None:
     await tenant.create(task_id="a")
     await tenant.create(task_id="b", after=after("a"))
-    runner, _ = await yard.hello()
+    runner, _ = await yard.hello(lease_seconds=300)
     (assignment,) = (await yard.claim(runner)).assignments
     assert assignment.lease.task == name("a")
     await yard.report(runner, started(assignment), succeeded(assignment))
@@ -407,7 +407,7 @@ async def test_creates_and_outcomes_that_race_lose_no_wake_up(
 ) -> None:
     """Dependents are created while their prerequisite is claimed, started and ends as a plain success."""
     yard = await make_yard(taskdb, scheduler, tenant)
-    runner, _ = await yard.hello()
+    runner, _ = await yard.hello(lease_seconds=300)
     for round_ in range(20):
         await tenant.create(task_id=f"a{round_}")
 
@@ -446,7 +446,7 @@ async def test_the_audit_trail_names_the_prerequisite_and_watches_see_the_releas
     await taskdb.succeed(name("a"))
     await taskdb.fail(name("x"))
     found = await taskdb.rows(
-        "SELECT resource_id, event, pending_reason, error_code, details ->> 'prerequisite' FROM changes "
+        "SELECT resource_id, event, pending_reason, error_code, details ->> 'prerequisite' FROM change_log "
         "WHERE resource_id IN ('b', 'y') ORDER BY resource_id, version"
     )
     assert found == [
@@ -523,7 +523,7 @@ async def test_deleting_a_tenant_removes_its_dependencies(taskdb: RunningTaskDb,
 async def test_results_of_prerequisites_come_with_the_assignment_bounded_in_bytes(
     tenant: Caller, taskdb: RunningTaskDb, yard: Yard
 ) -> None:
-    runner, _ = await yard.hello()
+    runner, _ = await yard.hello(lease_seconds=300)
     for task_id, size in (("small", 3), ("large", 600_000), ("larger", 600_000), ("unnamed", 3)):
         await tenant.create(task_id=task_id)
         (assignment,) = (await yard.claim(runner)).assignments
@@ -547,7 +547,7 @@ async def test_results_of_prerequisites_come_with_the_assignment_bounded_in_byte
 async def test_a_plain_task_costs_no_statement_and_no_row_for_dependencies(
     tenant: Caller, taskdb: RunningTaskDb, yard: Yard
 ) -> None:
-    runner, _ = await yard.hello()
+    runner, _ = await yard.hello(lease_seconds=300)
     await tenant.create(task_id="plain")
     seen: list[str] = []
     fetch, execute = Tx.fetch, Tx.execute
