@@ -64,7 +64,7 @@ def batch(items: Sequence[task_service_pb2.CreateTaskRequest]) -> task_service_p
 async def nothing_stored(taskdb: RunningTaskDb) -> bool:
     found = await taskdb.rows(
         "SELECT (SELECT count(*) FROM dependencies) + (SELECT count(*) FROM blocked_tasks) "
-        "+ (SELECT count(*) FROM tasks WHERE has_dependents)"
+        "+ (SELECT count(*) FROM tasks WHERE has_dependents) + (SELECT count(*) FROM dependency_backlog)"
     )
     return found == [(0,)]
 
@@ -391,6 +391,48 @@ async def test_a_cascading_retry_revives_what_ended_because_of_the_task(
     await taskdb.succeed(name("a"))
     await taskdb.succeed(name("b"))
     assert await state(tenant, "c") == (PENDING, QUEUED)
+
+
+async def test_a_cascading_retry_revives_a_task_that_was_created_after_the_failure(
+    tenant: Caller, taskdb: RunningTaskDb
+) -> None:
+    await tenant.create(task_id="a")
+    await taskdb.fail(name("a"))
+    await tenant.create(task_id="b", after=after("a"))
+    await sweep(taskdb)
+    assert await state(tenant, "b") == (CANCELLED, NONE)
+    await act(tenant, "RetryTask", "a", cascade=True)
+    await sweep(taskdb)
+    assert await state(tenant, "b") == (PENDING, BLOCKED)
+
+
+async def test_a_refused_retry_changes_no_dependencies(tenant: Caller, taskdb: RunningTaskDb) -> None:
+    for task_id in ("a", "b"):
+        await tenant.create(task_id=task_id)
+    await tenant.create(task_id="c", after=after("a", "b", when=ENDED))
+    await taskdb.fail(name("a"))
+    await taskdb.succeed(name("b"))
+    await taskdb.succeed(name("c"))
+    await act(tenant, "RetryTask", "a")
+    request = task_service_pb2.BatchRetryTasksRequest(parent="tenants/default", names=[name("c")])
+    (result,) = (await tenant.tasks.BatchRetryTasks(request)).results
+    assert result.status.code
+    assert await taskdb.rows("SELECT count(*) FROM blocked_tasks") == [(0,)]
+    assert await taskdb.rows("SELECT count(*) FROM dependencies WHERE open") == [(0,)]
+
+
+async def test_a_retry_waits_for_a_task_that_took_the_id_of_a_deleted_one(
+    tenant: Caller, taskdb: RunningTaskDb
+) -> None:
+    await tenant.create(task_id="a")
+    await tenant.create(task_id="b", after=after("a"))
+    await taskdb.fail(name("a"))
+    await act(tenant, "DeleteTask", "a")
+    await tenant.create(task_id="a")
+    await act(tenant, "RetryTask", "b")
+    assert await state(tenant, "b") == (PENDING, BLOCKED)
+    await taskdb.succeed(name("a"))
+    assert await state(tenant, "b") == (PENDING, QUEUED)
 
 
 async def test_deleting_a_task_removes_its_dependencies(tenant: Caller, taskdb: RunningTaskDb) -> None:
