@@ -12,7 +12,7 @@ from taskyard.v1.task_pb2 import TaskResult
 from taskyard_runner.agent import inputs
 from taskyard_runner.executors import NotRunnable
 from taskyard_runner.executors.function import describe
-from taskyard_runner.functions import App
+from taskyard_runner.functions import App, Context
 from taskyard_runner.functions.testing import run
 from taskyard_runner.functions.work import parse
 
@@ -56,8 +56,8 @@ def test_a_function_gets_the_results_in_the_forms_of_a_payload() -> None:
 def test_a_function_under_test_is_given_inputs() -> None:
     app = App()
 
-    @app.function
-    def add(ctx: object) -> int:
-        return int(sum(ctx.inputs.values()))  # type: ignore[attr-defined]
+    @app.task("add")
+    def add(ctx: Context) -> int:
+        return int(sum(ctx.inputs.values()))
 
     assert run(app, "add", inputs={"a": 1, "b": 41}).result == 42
