@@ -8,7 +8,7 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test executors flood fuzz hostile httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking ha dist conformance runnerkit clients hellos schedules chaos soak chaosmutations trace
+.PHONY: help setup up demo test executors flood fuzz hostile httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking ha dist conformance runnerkit clients hellos schedules graphs chaos soak chaosmutations trace
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -110,6 +110,9 @@ hellos: setup ## 200 seeds of random hellos, heartbeats and reports against task
 
 schedules: setup ## 200 kills of the leader and of PostgreSQL under schedules of 1 s (SCHEDULES_ARGS="--kills 20")
 	@.venv/bin/python -m tests.chaos.schedule_kills $(SCHEDULES_ARGS)
+
+graphs: setup ## random graphs of 2,000 tasks with kill -9, a chain and fans of 10,000, with figures (GRAPH_ARGS="--graphs 1")
+	@.venv/bin/python -m tests.chaos.graphs $(GRAPH_ARGS)
 
 chaos: setup ## every fault case that this host can do, against real topologies under load, with the recovery table
 	@TASKYARD_CHAOS=all .venv/bin/python -m pytest -q -s tests/chaos --timeout 900

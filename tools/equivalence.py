@@ -26,7 +26,11 @@ STORES = frozenset(
         "edit_tasks",
         "end_runs",
         "insert_leases",
+        # Flags of dependencies, which decide nothing by themselves.
+        "mark_prerequisite_leases",
+        "mark_prerequisites",
         "replace_spec",
+        "set_blocked",
         "update_leases",
         "update_tasks",
     }

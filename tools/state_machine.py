@@ -37,8 +37,8 @@ increments the version of the task; a row without a record changes nothing that 
 several rows match, the first one applies. If none matches, the call is rejected with PHASE_CONFLICT, or
 TASK_TERMINAL if the task has ended; a timer that fires too late changes nothing.
 
-A new task is PENDING: claimable at once, or waiting for `not_before` (DELAYED), behind its slot
-(SLOT_BUSY) or for its owner (EXTERNAL).
+A new task is PENDING: claimable at once, or waiting for tasks of `spec.after` (BLOCKED), for `not_before`
+(DELAYED), behind its slot (SLOT_BUSY) or for its owner (EXTERNAL).
 
 """
 

@@ -246,3 +246,54 @@ def test_a_closed_terminal_ends_the_command_but_not_the_task(suite: Suite, tmp_p
         terminal.hang_up()
         assert terminal.process.wait(30) != 0
     assert suite.done("wait", task) == f"{task}  SUCCEEDED\n"
+
+
+def test_submit_after_waits_passes_results_on_and_a_cascading_retry_revives(suite: Suite) -> None:
+    m = mark()
+    suite.done("submit", "--id", f"a-{m}", "--", "sh", "-c", 'echo 42 > "$TASKYARD_RESULT_FILE"')
+    read = 'cat "$TASKYARD_INPUTS_DIR/answer.json"; ls "$TASKYARD_INPUTS_DIR"'
+    suite.done("submit", "--id", f"b-{m}", "--after", f"answer=a-{m}", "--", "sh", "-c", read)
+    assert "SUCCEEDED" in suite.done("wait", f"b-{m}")
+    assert suite.done("logs", f"b-{m}").split() == ["42", "answer.json"]
+    suite.done("submit", "--id", f"bad-{m}", "--retries", "0", "--runner-label", "zone=moon", "--", "false")
+    suite.done("submit", "--id", f"then-{m}", "--after", f"bad-{m},a-{m}", "--", "true")
+    suite.done("submit", "--id", f"else-{m}", "--after", f"bad-{m}:not_succeeded", "--", "true")
+    assert "other tasks" in suite.done("get", f"then-{m}")
+    assert f"bad-{m}" in suite.cli("explain", f"then-{m}").out
+    suite.done("cancel", f"bad-{m}")
+    assert "CANCELLED" in suite.cli("wait", f"then-{m}").out
+    assert "SUCCEEDED" in suite.done("wait", f"else-{m}")
+    assert "DEPENDENCY_FAILED" in suite.done("get", f"then-{m}")
+    refused = suite.cli("retry", f"then-{m}")
+    assert refused.code != 0 and "cascade" in refused.err
+    suite.done("retry", f"bad-{m}", "--cascade")
+    for _ in range(300):
+        if "PENDING" in suite.done("get", f"then-{m}"):
+            break
+        time.sleep(0.1)
+    assert "other tasks" in suite.done("get", f"then-{m}")
+    suite.done("cancel", f"bad-{m}")
+    unknown = suite.cli("submit", "--after", f"none-{m}", "--", "true")
+    assert unknown.code != 0 and f"none-{m}" in unknown.err
+    assert "moon" in suite.cli("submit", "--after", f"a-{m}:moon", "--", "true").err
+
+
+def test_apply_creates_a_graph_in_order_and_names_a_cycle(suite: Suite) -> None:
+    m = mark()
+    graph = (
+        f"kind: Task\nid: z-{m}\ncommand: 'true'\n"
+        f"after: [x-{m}, {{task: y-{m}, when: ended, alias: y}}]\n---\n"
+        f"kind: Task\nid: y-{m}\ncommand: 'true'\nafter: x-{m}\n---\n"
+        f"kind: Task\nid: x-{m}\ncommand: 'true'\n"
+    )
+    file = write(suite, "graph.yaml", graph)
+    dry = suite.cli("apply", "-f", file, "--dry-run")
+    assert dry.code == 0 and dry.out.count("would be created") == 3, dry.err
+    made = [line.split()[1] for line in suite.done("apply", "-f", file).splitlines()]
+    assert made == [f"x-{m}", f"y-{m}", f"z-{m}"]
+    assert "SUCCEEDED" in suite.done("wait", f"z-{m}")
+    assert suite.done("apply", "-f", file).count("unchanged") == 3
+    cycle = graph.replace(f"id: x-{m}\n", f"id: x-{m}\nafter: [z-{m}]\n").replace(f"-{m}", f"-{m}c")
+    ended = suite.cli("apply", "-f", write(suite, "cycle.yaml", cycle))
+    assert ended.code != 0 and "wait for each other" in ended.err and f"x-{m}c" in ended.err
+    assert suite.cli("get", f"x-{m}c").code != 0

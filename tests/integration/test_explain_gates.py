@@ -59,6 +59,26 @@ async def test_phase_paused(place: Tenancy) -> None:
     await place.runs(runner, task)
 
 
+async def test_dependency(place: Tenancy) -> None:
+    runner = await place.runner()
+    first = await place.create(command("true", runner_labels={"zone": "moon"}))
+    task = await place.create(command("true", after=[first]))
+    response = await place.explain(task)
+    assert closed(response) == ["DEPENDENCY"]
+    assert gate(response).blocker == first.name and "PENDING" in response.summary
+    await place.client.cancel(first)
+    assert (await place.client.wait(task)).phase is Phase.CANCELLED
+    response = await place.explain(command("true", after=[first]))
+    assert closed(response) == ["DEPENDENCY"] and "cascade" in gate(response).remedy
+    response = await place.explain(command("true", after=["no-such-task"]))
+    assert closed(response) == ["DEPENDENCY"] and "does not exist" in response.summary
+    done = await place.create(command("true"))
+    await place.runs(runner, done)
+    response = await place.explain(command("true", after=[done]))
+    assert response.runnable
+    await place.runs(runner, await place.create(command("true", after=[done])))
+
+
 async def test_phase_running_and_succeeded(place: Tenancy) -> None:
     runner = await place.runner()
     task = await place.create(command("true"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from taskyard import command, container, external, function, script, typed, wasm
+from taskyard import After, command, container, external, function, script, typed, wasm
 from taskyard.convert import from_payload, to_payload
 from taskyard.v1 import common_pb2, task_pb2
 
@@ -142,3 +142,17 @@ def test_a_payload_in_struct_form_is_read_as_well() -> None:
     payload.json.update({"a": 1})
     assert from_payload(payload) == {"a": 1}
     assert from_payload(common_pb2.Payload()) is None
+
+
+def test_after_takes_ids_tasks_and_conditions() -> None:
+    class Named:
+        name = "tenants/t/tasks/b"
+
+    spec = command("true", after=["a", Named(), After("c", alias="x", when="ended")]).request.task.spec
+    assert [(entry.task, entry.alias, entry.when) for entry in spec.after] == [
+        ("a", "", task_pb2.DEPENDENCY_CONDITION_SUCCEEDED),
+        ("tenants/t/tasks/b", "", task_pb2.DEPENDENCY_CONDITION_SUCCEEDED),
+        ("c", "x", task_pb2.DEPENDENCY_CONDITION_ENDED),
+    ]
+    with pytest.raises(ValueError, match="never"):
+        command("true", after=[After("a", when="never")])  # type: ignore[arg-type]

@@ -205,7 +205,7 @@ def likely(task: TaskState) -> tuple[Draw, ...]:
     if task.phase is Phase.RUNNING and task.exclusive and task.policy.attempt_timeout is not None:
         return (*LIKELY[task.phase], *(_returned,) * 8, *(_deadline,) * 8)
     if task.phase is Phase.PAUSED and task.blocked:
-        return (*LIKELY[task.phase], *(_unblocked,) * 8, _dependency_failed)
+        return (*LIKELY[task.phase], *(_unblocked,) * 8, *(_dependency_failed,) * 8)
     return WAITING[task.pending_reason] if task.phase is Phase.PENDING else LIKELY[task.phase]
 
 
@@ -426,6 +426,7 @@ LIKELY: dict[Phase, tuple[Draw, ...]] = {
     Phase.REDISTRIBUTING: (
         *(_claim,) * 3, *OUTCOMES, *(_returned,) * 6, *(_progress,) * 4, *(_checkpoint,) * 4, _edit, _started,
         *(_cancel,) * 5, *(_released,) * 2, _pause, _queue_timeout, _total_timeout, *(_deadline,) * 2,
+        _report_timeout,
     ),
 }  # fmt: skip
 ASKED: tuple[Draw, ...] = (

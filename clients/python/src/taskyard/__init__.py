@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from taskyard.client import Client
     from taskyard.context import Context, ContextError, ContextExpired, NoContext, PlaintextRefused
     from taskyard.explanation import Explanation, Verdict
-    from taskyard.new_task import NewTask, Options, Retry
+    from taskyard.new_task import After, NewTask, Options, Retry
     from taskyard.stream import Stream
     from taskyard.sync import SyncClient
     from taskyard.task import (
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Admin",
+    "After",
     "Client",
     "Context",
     "ContextError",
@@ -79,7 +80,7 @@ _HOMES = {
     "client": ("Client",),
     "context": ("Context", "ContextError", "ContextExpired", "NoContext", "PlaintextRefused"),
     "explanation": ("Explanation", "Verdict"),
-    "new_task": ("NewTask", "Options", "Retry"),
+    "new_task": ("After", "NewTask", "Options", "Retry"),
     "stream": ("Stream",),
     "sync": ("SyncClient",),
     "task": (

@@ -22,7 +22,7 @@ from taskyard.retry_timer import is_outage
 from taskyard.stream import Stream
 from taskyard.submit import Batches, Coalescer, Result, counted, create_batches, is_retryable
 from taskyard.task import Created, Outcome, Task
-from taskyard.v1 import task_pb2
+from taskyard.v1 import common_pb2, task_pb2
 from taskyard.v1 import task_service_pb2 as pb
 
 if TYPE_CHECKING:
@@ -200,6 +200,28 @@ class Client(Reader):
 
         return Stream(deferred(first))
 
+    async def create_all(self, tasks: Iterable[NewTask]) -> list[Created]:
+        """Creates up to 1,000 tasks, all or none; they may name each other's ids in `after`.
+
+        Example:
+            first, last = await client.create_all([
+                command("echo", "first", id="first-1"),
+                command("echo", "last", id="last-1", after=["first-1"]),
+            ])
+            print(first.phase, last.phase)
+        """
+        requests = [self._prepared(task) for task in tasks]
+        if not requests:
+            return []
+        batch = pb.BatchCreateTasksRequest(
+            parent=await self._parent(),
+            requests=requests,
+            mode=common_pb2.BATCH_MODE_ATOMIC,
+            view=pb.TASK_VIEW_BASIC,
+        )
+        response = await self._batch_create(batch)
+        return [Created.of(result.created) for result in response.results]
+
     async def check(self, task: NewTask) -> Task:
         """Validates a create without storing it; returns the task with its defaults filled in.
 
@@ -275,11 +297,17 @@ class Client(Reader):
         return Task((await self._channels.call(self._tasks.ResumeTask, request)).task)
 
     async def retry(
-        self, task: str | Task, *, from_scratch: bool = False, keep_retry_count: bool = False
+        self,
+        task: str | Task,
+        *,
+        from_scratch: bool = False,
+        keep_retry_count: bool = False,
+        cascade: bool = False,
     ) -> Task:
         """Runs a task that ended without success again, by default from its latest checkpoint.
 
         With `keep_retry_count` the retries that were used up stay so, and a task without any left is refused.
+        With `cascade` the tasks that ended because of it, by DEPENDENCY_FAILED, are revived as well.
 
         Example:
             failed = await client.wait(await client.create(command("false", retry=0)))
@@ -290,6 +318,7 @@ class Client(Reader):
             discard_checkpoints=from_scratch,
             keep_retry_count=keep_retry_count,
             request_id=new_request_id(),
+            cascade=cascade,
         )
         return Task((await self._channels.call(self._tasks.RetryTask, request)).task)
 

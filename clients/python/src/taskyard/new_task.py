@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, Protocol, TypedDict
 
 from taskyard.convert import Seconds, to_duration, to_payload, to_timestamp
 from taskyard.limits import MAX_SCRIPT_BODY_BYTES
@@ -21,6 +21,26 @@ from taskyard.words import (
     parse_operator,
     parse_restart,
 )
+
+
+class Named(Protocol):
+    """Something with a resource name, such as a Task."""
+
+    @property
+    def name(self) -> str:
+        """tenants/{tenant}/tasks/{task}"""
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """A task that has to end before another starts, how it has to end, and the alias of its result.
+
+    The workload reads the result as TASKYARD_INPUTS_DIR/{alias}.json, a function as ctx.inputs[alias].
+    """
+
+    task: str | Named
+    alias: str = ""
+    when: Literal["succeeded", "ended", "not_succeeded"] = "succeeded"
 
 
 class CommonOptions(TypedDict, total=False):
@@ -44,6 +64,8 @@ class CommonOptions(TypedDict, total=False):
     """Type and id of the business object the task works on; makes the slot if none is given."""
     admission: Literal["queue", "queue_latest", "replace", "drop_if_running"]
     """What to do if the slot is occupied."""
+    after: Sequence[str | Named | After]
+    """Tasks that have to end first, by id or name; After says how they have to end."""
     retry: Retry | int
     """The retry policy; an int is the number of retries."""
     timeout: Seconds
@@ -213,6 +235,8 @@ def _set_spec(spec: task_pb2.TaskSpec, options: Options) -> None:
         spec.env.add(name=name, value=value)
     if "retry" in options:
         spec.retry.CopyFrom(retry_policy(options["retry"]))
+    for prerequisite in options.get("after", ()):
+        spec.after.append(_dependency(prerequisite))
     if "entity" in options:
         spec.entity.type, spec.entity.id = options["entity"]
     if "not_before" in options:
@@ -233,6 +257,19 @@ def _set_spec(spec: task_pb2.TaskSpec, options: Options) -> None:
         spec.overlap = enum_value(task_pb2.OverlapPolicy, options["overlap"])
     if "on_runner_lost" in options:
         spec.on_runner_lost = enum_value(task_pb2.RunnerLostPolicy, options["on_runner_lost"])
+
+
+def _dependency(prerequisite: str | Named | After) -> task_pb2.Dependency:
+    given = prerequisite if isinstance(prerequisite, After) else After(prerequisite)
+    conditions = {
+        "succeeded": task_pb2.DEPENDENCY_CONDITION_SUCCEEDED,
+        "ended": task_pb2.DEPENDENCY_CONDITION_ENDED,
+        "not_succeeded": task_pb2.DEPENDENCY_CONDITION_NOT_SUCCEEDED,
+    }
+    if given.when not in conditions:
+        raise ValueError(f"{given.when!r} is not one of {', '.join(conditions)}")
+    name = given.task if isinstance(given.task, str) else given.task.name
+    return task_pb2.Dependency(task=name, alias=given.alias, when=conditions[given.when])
 
 
 def _set_placement(spec: task_pb2.TaskSpec, options: Options) -> None:

@@ -193,6 +193,7 @@ class SyncClient(_Waiting[Client]):
     call = _waiting(Client.call)
     run_embedded = _waiting(Client.run_embedded)
     check = _waiting(Client.check)
+    create_all = _waiting(Client.create_all)
     create_many = _iterating(Client.create_many)
     get = _waiting(Client.get)
     get_many = _iterating(Client.get_many)

@@ -9,12 +9,18 @@ from typing import Any
 
 import pytest
 
-from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_yard, new_task
+from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_yard, new_task, run_taskdb
 from services.taskdb.tests.yard import Yard, duration, started, succeeded
 from taskyard import errors
 from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
+from taskyard_taskdb.domain.task import SYSTEM
+from taskyard_taskdb.storage.archive import archive
 from taskyard_taskdb.storage.dependency import backlog
+from taskyard_taskdb.storage.doctor.checks import CHECKS, run_check
+from taskyard_taskdb.storage.doctor.repairs import RepairContext
+from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.tenant import api_keys
+from taskyard_taskdb.storage.tenant.removal import TenantRemoval
 
 Dependency = task_pb2.Dependency
 PENDING, PAUSED = task_pb2.TASK_PHASE_PENDING, task_pb2.TASK_PHASE_PAUSED
@@ -58,7 +64,7 @@ def batch(items: Sequence[task_service_pb2.CreateTaskRequest]) -> task_service_p
 async def nothing_stored(taskdb: RunningTaskDb) -> bool:
     found = await taskdb.rows(
         "SELECT (SELECT count(*) FROM dependencies) + (SELECT count(*) FROM blocked_tasks) "
-        "+ (SELECT count(*) FROM tasks WHERE has_dependents)"
+        "+ (SELECT count(*) FROM tasks WHERE has_dependents) + (SELECT count(*) FROM dependency_backlog)"
     )
     return found == [(0,)]
 
@@ -84,7 +90,7 @@ async def test_a_plain_success_of_a_leased_prerequisite_releases_what_was_create
 ) -> None:
     await tenant.create(task_id="a")
     await tenant.create(task_id="plain")
-    runner, _ = await yard.hello()
+    runner, _ = await yard.hello(lease_seconds=300)
     assignments = (await yard.claim(runner)).assignments
     await tenant.create(task_id="b", after=after("a"))
     assert await taskdb.rows("SELECT task_id, plain FROM leases ORDER BY 1") == [
@@ -103,7 +109,7 @@ async def test_a_prerequisite_that_is_claimed_later_is_not_decided_as_plain(
 ) -> None:
     await tenant.create(task_id="a")
     await tenant.create(task_id="b", after=after("a"))
-    runner, _ = await yard.hello()
+    runner, _ = await yard.hello(lease_seconds=300)
     (assignment,) = (await yard.claim(runner)).assignments
     assert assignment.lease.task == name("a")
     await yard.report(runner, started(assignment), succeeded(assignment))
@@ -387,6 +393,48 @@ async def test_a_cascading_retry_revives_what_ended_because_of_the_task(
     assert await state(tenant, "c") == (PENDING, QUEUED)
 
 
+async def test_a_cascading_retry_revives_a_task_that_was_created_after_the_failure(
+    tenant: Caller, taskdb: RunningTaskDb
+) -> None:
+    await tenant.create(task_id="a")
+    await taskdb.fail(name("a"))
+    await tenant.create(task_id="b", after=after("a"))
+    await sweep(taskdb)
+    assert await state(tenant, "b") == (CANCELLED, NONE)
+    await act(tenant, "RetryTask", "a", cascade=True)
+    await sweep(taskdb)
+    assert await state(tenant, "b") == (PENDING, BLOCKED)
+
+
+async def test_a_refused_retry_changes_no_dependencies(tenant: Caller, taskdb: RunningTaskDb) -> None:
+    for task_id in ("a", "b"):
+        await tenant.create(task_id=task_id)
+    await tenant.create(task_id="c", after=after("a", "b", when=ENDED))
+    await taskdb.fail(name("a"))
+    await taskdb.succeed(name("b"))
+    await taskdb.succeed(name("c"))
+    await act(tenant, "RetryTask", "a")
+    request = task_service_pb2.BatchRetryTasksRequest(parent="tenants/default", names=[name("c")])
+    (result,) = (await tenant.tasks.BatchRetryTasks(request)).results
+    assert result.status.code
+    assert await taskdb.rows("SELECT count(*) FROM blocked_tasks") == [(0,)]
+    assert await taskdb.rows("SELECT count(*) FROM dependencies WHERE open") == [(0,)]
+
+
+async def test_a_retry_waits_for_a_task_that_took_the_id_of_a_deleted_one(
+    tenant: Caller, taskdb: RunningTaskDb
+) -> None:
+    await tenant.create(task_id="a")
+    await tenant.create(task_id="b", after=after("a"))
+    await taskdb.fail(name("a"))
+    await act(tenant, "DeleteTask", "a")
+    await tenant.create(task_id="a")
+    await act(tenant, "RetryTask", "b")
+    assert await state(tenant, "b") == (PENDING, BLOCKED)
+    await taskdb.succeed(name("a"))
+    assert await state(tenant, "b") == (PENDING, QUEUED)
+
+
 async def test_deleting_a_task_removes_its_dependencies(tenant: Caller, taskdb: RunningTaskDb) -> None:
     await tenant.create(task_id="a")
     await tenant.create(task_id="b", after=after("a"))
@@ -401,7 +449,7 @@ async def test_creates_and_outcomes_that_race_lose_no_wake_up(
 ) -> None:
     """Dependents are created while their prerequisite is claimed, started and ends as a plain success."""
     yard = await make_yard(taskdb, scheduler, tenant)
-    runner, _ = await yard.hello()
+    runner, _ = await yard.hello(lease_seconds=300)
     for round_ in range(20):
         await tenant.create(task_id=f"a{round_}")
 
@@ -418,8 +466,6 @@ async def test_creates_and_outcomes_that_race_lose_no_wake_up(
 
 
 async def test_the_leader_works_off_a_cascade_by_itself(database_url: str) -> None:
-    from services.taskdb.tests.conftest import run_taskdb
-
     async for running in run_taskdb(database_url):
         caller = await running.caller(api_keys.TENANT)
         await caller.create(task_id="t0")
@@ -430,3 +476,139 @@ async def test_the_leader_works_off_a_cascade_by_itself(database_url: str) -> No
         while (await state(caller, "t4"))[0] != CANCELLED:
             assert asyncio.get_running_loop().time() < deadline, "the cascade did not end"
             await asyncio.sleep(0.05)
+
+
+async def test_the_audit_trail_names_the_prerequisite_and_watches_see_the_release(
+    tenant: Caller, taskdb: RunningTaskDb
+) -> None:
+    for task_id in ("a", "x"):
+        await tenant.create(task_id=task_id)
+    await tenant.create(task_id="b", after=after("a"))
+    await tenant.create(task_id="y", after=after("x"))
+    await taskdb.succeed(name("a"))
+    await taskdb.fail(name("x"))
+    found = await taskdb.rows(
+        "SELECT resource_id, event, pending_reason, error_code, details ->> 'prerequisite' FROM change_log "
+        "WHERE resource_id IN ('b', 'y') ORDER BY resource_id, version"
+    )
+    assert found == [
+        ("b", 1, BLOCKED, None, None),
+        ("b", 24, QUEUED, None, None),
+        ("y", 1, BLOCKED, None, None),
+        ("y", 12, 0, "DEPENDENCY_FAILED", name("x")),
+    ]
+
+
+async def test_doctor_finds_and_repairs_dependents_whose_prerequisite_has_ended(
+    tenant: Caller, taskdb: RunningTaskDb
+) -> None:
+    check = next(one for one in CHECKS if one.name == "dependencies")
+    for task_id in ("a", "x", "live"):
+        await tenant.create(task_id=task_id)
+    await tenant.create(task_id="b", after=after("a"))
+    await tenant.create(task_id="y", after=after("x"))
+    await tenant.create(task_id="counts", after=after("live"))
+    await tenant.create(task_id="row", after=after("live"))
+    assert (await run_check(taskdb.pool, check)).count == 0
+    # An outcome that released nobody, a wrong count, a lost row, and a row of a task that does not wait.
+    await taskdb.execute("UPDATE tasks SET has_dependents = NULL WHERE task_id IN ('a', 'x')")
+    await taskdb.succeed(name("a"))
+    await taskdb.fail(name("x"))
+    await taskdb.execute("UPDATE blocked_tasks SET open_count = 7 WHERE task_id = 'counts'")
+    await taskdb.execute("DELETE FROM blocked_tasks WHERE task_id = 'row'")
+    await taskdb.execute("INSERT INTO blocked_tasks VALUES (1, NULL, 'default', 'live', NULL)")
+    context = RepairContext(taskdb.pool, lambda _: None, SYSTEM, no_job)
+    finding = await run_check(taskdb.pool, check, context)
+    assert (finding.count, finding.repaired, finding.remaining) == (5, 5, 0)
+    await sweep(taskdb)
+    assert await state(tenant, "b") == (PENDING, QUEUED)
+    assert (await tenant.get(name("y"))).status.error.code == "DEPENDENCY_FAILED"
+    await taskdb.succeed(name("live"))
+    assert [await state(tenant, one) for one in ("counts", "row")] == [(PENDING, QUEUED)] * 2
+
+
+async def no_job(job: str) -> None:
+    """No job runs here."""
+
+
+async def test_archiving_a_task_keeps_no_dependencies_and_its_outcome_decides(
+    tenant: Caller, taskdb: RunningTaskDb
+) -> None:
+    await tenant.create(task_id="a")
+    await tenant.create(task_id="b", after=after("a"))
+    await taskdb.succeed(name("a"))
+    await taskdb.succeed(name("b"))
+
+    async def archive_all(tx: Tx) -> int:
+        found, _ = await archive.find_ended(tx, ("", ""), 100, timedelta(microseconds=1))
+        return await archive.move(tx, found)
+
+    assert await taskdb.pool.run(archive_all) == 2
+    assert await nothing_stored(taskdb)
+    made = await tenant.create(task_id="c", after=after("b"))
+    assert made.status.pending_reason == QUEUED
+
+
+async def test_deleting_a_tenant_removes_its_dependencies(taskdb: RunningTaskDb, admin: Caller) -> None:
+    await taskdb.add_tenant("acme", suspended=False)
+    await admin.create(parent="tenants/acme", task_id="a")
+    await admin.create(parent="tenants/acme", task_id="b", after=after("a"))
+    removal = TenantRemoval(taskdb.pool)
+    await taskdb.execute(
+        "UPDATE tenants SET suspended = true, update_time = '2000-01-01' WHERE tenant_id = 'acme'"
+    )
+    await removal.empty("acme", lambda _: None)
+    assert await nothing_stored(taskdb)
+    assert await taskdb.rows("SELECT count(*) FROM tasks") == [(0,)]
+
+
+async def test_results_of_prerequisites_come_with_the_assignment_bounded_in_bytes(
+    tenant: Caller, taskdb: RunningTaskDb, yard: Yard
+) -> None:
+    runner, _ = await yard.hello(lease_seconds=300)
+    for task_id, size in (("small", 3), ("large", 600_000), ("larger", 600_000), ("unnamed", 3)):
+        await tenant.create(task_id=task_id)
+        (assignment,) = (await yard.claim(runner)).assignments
+        assert not assignment.inputs
+        output = common_pb2.Payload(raw=b'"' + b"x" * size + b'"', content_type="application/json")
+        result = task_pb2.TaskResult(output=output)
+        await yard.report(runner, started(assignment), succeeded(assignment, result=result))
+    entries = [Dependency(task=one, alias=one) for one in ("small", "large", "larger")]
+    await tenant.create(task_id="reader", after=[*entries, Dependency(task="unnamed")])
+    (assignment,) = (await yard.claim(runner)).assignments
+    assert [(one.alias, len(one.result.output.raw), one.omitted) for one in assignment.inputs] == [
+        ("small", 5, False),
+        ("large", 600_002, False),
+        ("larger", 0, True),
+    ]
+    assert {(one.phase, one.task) for one in assignment.inputs} == {
+        (SUCCEEDED, name(one)) for one in ("small", "large", "larger")
+    }
+
+
+async def test_a_plain_task_costs_no_statement_and_no_row_for_dependencies(
+    tenant: Caller, taskdb: RunningTaskDb, yard: Yard
+) -> None:
+    runner, _ = await yard.hello(lease_seconds=300)
+    await tenant.create(task_id="plain")
+    seen: list[str] = []
+    fetch, execute = Tx.fetch, Tx.execute
+
+    async def spy_fetch(self: Tx, sql: str, *args: Any, **more: Any) -> Any:
+        seen.append(sql)
+        return await fetch(self, sql, *args, **more)
+
+    async def spy_execute(self: Tx, sql: str, *args: Any, **more: Any) -> Any:
+        seen.append(sql)
+        return await execute(self, sql, *args, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Tx, "fetch", spy_fetch)
+        patch.setattr(Tx, "execute", spy_execute)
+        await tenant.create(task_id="other")
+        for assignment in (await yard.claim(runner)).assignments:
+            await yard.report(runner, started(assignment), succeeded(assignment))
+    words = ("dependencies", "blocked_tasks", "dependency_backlog", "SET has_dependents", "SET blocked")
+    assert seen and not [sql for sql in seen if any(word in sql for word in words)]
+    assert await taskdb.rows("SELECT count(*) FROM tasks WHERE blocked IS NOT NULL") == [(0,)]
+    assert await nothing_stored(taskdb)

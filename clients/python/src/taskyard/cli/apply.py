@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import click
@@ -16,6 +18,9 @@ from taskyard.cli.manifest import KINDS, Resource, resources
 from taskyard.cli.marked_yaml import YamlError
 from taskyard.cli.session import with_client
 from taskyard.client import Client
+from taskyard.names import last_segment
+from taskyard.new_task import NewTask
+from taskyard.v1.task_service_pb2 import CreateTaskRequest
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -53,8 +58,8 @@ async def apply(
 
     A file holds YAML documents with `kind: Tenant`, `TaskType`, `Schedule` or `Task` and an `id`. Missing
     resources are created, different ones are changed, equal ones are left alone; applying a file again
-    changes nothing. Fields that a file does not name keep their values. The server validates every document
-    before the first one is applied.
+    changes nothing. Fields that a file does not name keep their values. Tasks are created after those that
+    they name in `after`. The server validates every document before the first one is applied.
 
     \b
     Examples:
@@ -113,7 +118,8 @@ async def _plan(client: Client, files: Sequence[Path]) -> list[tuple[Resource, C
         raise CommandFailed(str(error), USAGE) from None
     if not wanted:
         raise CommandFailed("the files contain no documents", USAGE)
-    ordered = sorted(wanted, key=lambda one: KINDS.index(one.kind))
+    ordered = in_order(wanted)
+    new: set[str] = set()
     planned: list[tuple[Resource, Change, str]] = []
     types: set[str] = set()
     for resource in ordered:
@@ -122,8 +128,14 @@ async def _plan(client: Client, files: Sequence[Path]) -> list[tuple[Resource, C
         if resource.kind == "TaskType" and change.verb != "unchanged":
             types.add(resource.id)
         task_type = _task_type(resource)
+        if resource.kind == "Task" and change.verb == "created":
+            new.add(resource.id)
         if task_type in types and change.verb != "unchanged":
             remark = "checked once its type is applied"
+        elif resource.kind == "Task" and not new.isdisjoint(prerequisites(resource)):
+            await _validate(
+                client, resource, Change(change.verb, [], partial(_check_alone, client, resource, new))
+            )
         else:
             await _validate(client, resource, change)
         planned.append((resource, change, remark))
@@ -135,6 +147,36 @@ def _task_type(resource: Resource) -> str:
     if resource.kind == "Task":
         return str(resource.message.request.task.spec.task_type)
     return str(resource.message.template.spec.task_type) if resource.kind == "Schedule" else ""
+
+
+async def _check_alone(client: Client, resource: Resource, new: set[str], *, validate_only: bool) -> None:
+    """Have the server check a task without the prerequisites that the same files create before it."""
+    request = CreateTaskRequest()
+    request.CopyFrom(resource.message.request)
+    kept = [entry for entry in request.task.spec.after if last_segment(entry.task) not in new]
+    del request.task.spec.after[:]
+    request.task.spec.after.extend(kept)
+    await client.check(NewTask(request))
+
+
+def prerequisites(resource: Resource) -> list[str]:
+    """The ids of the tasks that a task waits for."""
+    return [last_segment(entry.task) for entry in resource.message.request.task.spec.after]
+
+
+def in_order(wanted: Sequence[Resource]) -> list[Resource]:
+    """Tenants, types, then tasks, each after those that it waits for; raises CommandFailed for a cycle."""
+    others = sorted((one for one in wanted if one.kind != "Task"), key=lambda one: KINDS.index(one.kind))
+    tasks = {one.id: one for one in wanted if one.kind == "Task"}
+    if len(others) + len(tasks) < len(wanted):
+        # An id that is used twice is applied twice, in the order of the files.
+        return sorted(wanted, key=lambda one: KINDS.index(one.kind))
+    named = {id_: [one for one in prerequisites(task) if one in tasks] for id_, task in tasks.items()}
+    try:
+        return [*others, *(tasks[id_] for id_ in TopologicalSorter(named).static_order())]
+    except CycleError as error:
+        cycle = " -> ".join(reversed(error.args[1]))
+        raise CommandFailed(f"the tasks wait for each other: {cycle}; remove one of them", USAGE) from None
 
 
 async def _validate(client: Client, resource: Resource, change: Change) -> None:

@@ -103,6 +103,7 @@ async def resume(client: Client, tasks: tuple[str, ...]) -> int:
 @some_tasks_argument
 @selection_options("All unsuccessful tasks that match.")
 @click.option("--from-scratch", is_flag=True, help="Discard the checkpoints.")
+@click.option("--cascade", is_flag=True, help="Also revive the tasks that ended because of it.")
 @yes_option
 @dry_run_option
 @with_client
@@ -112,6 +113,7 @@ async def retry(
     filter_: str,
     labels: Labels,
     from_scratch: bool,
+    cascade: bool,
     yes: bool,
     dry_run: bool,
 ) -> int:
@@ -122,14 +124,18 @@ async def retry(
     \b
     Examples:
       taskyard retry encode-17
+      taskyard retry encode-17 --cascade
       taskyard retry --filter 'status.phase = FAILED' -l team=video --yes
     """
     if wanted := _selected(tasks, filter_, labels, dry_run):
+        if cascade:
+            raise click.UsageError("--cascade goes with the names of tasks, not with a filter or a label")
         failed = f"({wanted}) AND {_UNSUCCESSFUL}"
         if not await agreed(client, failed, "retried", yes=yes, dry_run=dry_run):
             return 0
         return await _each(client, client.retry_all(failed, from_scratch=from_scratch), "retried")
-    return await for_each(client, tasks, partial(client.retry, from_scratch=from_scratch), _print_task)
+    retry_one = partial(client.retry, from_scratch=from_scratch, cascade=cascade)
+    return await for_each(client, tasks, retry_one, _print_task)
 
 
 @click.command()

@@ -12,7 +12,7 @@ import click
 from taskyard import script
 from taskyard.builders import command, container, function, typed, wasm
 from taskyard.cli.complete import type_ids
-from taskyard.cli.values import DURATION, ENTITY, JSON, PAIR, PREFERENCE, SELECTOR, TIME, WORD
+from taskyard.cli.values import AFTER, DURATION, ENTITY, JSON, PAIR, PREFERENCE, SELECTOR, TIME, WORD
 from taskyard.limits import MAX_STEPS
 from taskyard.new_task import NewTask
 from taskyard.words import Invalid
@@ -69,6 +69,12 @@ _OPTIONS = (
     click.option("--jitter", type=WORD, help="none, full, equal or decorrelated."),
     click.option("--retry-on-timeout", is_flag=True, default=None, help="Retry after a timeout as well."),
     click.option("--max-runner-losses", type=click.IntRange(0, 1000), help="Lost runners it survives."),
+    click.option(
+        "--after",
+        type=AFTER,
+        multiple=True,
+        help="Start once these have succeeded; TASK:ended for any end, ALIAS=TASK passes its result on.",
+    ),
     click.option("--slot", help="At most one task of a slot runs at a time."),
     click.option("--entity", type=ENTITY, metavar="TYPE/ID", help="What the task works on; makes the slot."),
     click.option("--admission", type=WORD, help="queue, replace or drop_if_running, if the slot is taken."),
@@ -128,6 +134,8 @@ def new_task_of(words: tuple[str, ...], given: dict[str, Any]) -> NewTask:
     interpreter = options.pop("interpreter", "")
     if "delay" in options:
         options["not_before"] = datetime.now(UTC) + timedelta(seconds=options.pop("delay"))
+    if "after" in options:
+        options["after"] = [one for given in options["after"] for one in given]
     for name in ("labels", "env", "runner_labels", "annotations", "callback_headers"):
         if name in options:
             options[name] = dict(options[name])

@@ -18,8 +18,8 @@ from taskyard.builders import command, container, external, function, typed, was
 from taskyard.cli.marked_yaml import Document, Path, YamlError, documents
 from taskyard.cli.proto_values import fill
 from taskyard.cli.selector_text import parse_selector
-from taskyard.cli.values import DURATION
-from taskyard.new_task import Constraint, Expression, NewTask, Preference, Retry, Selector
+from taskyard.cli.values import AFTER, DURATION
+from taskyard.new_task import After, Constraint, Expression, NewTask, Preference, Retry, Selector
 from taskyard.v1 import schedule_pb2, task_pb2, task_type_pb2, tenant_pb2
 from taskyard.words import Invalid
 
@@ -324,6 +324,27 @@ def _counts(document: Document, path: Path, value: Any) -> dict[str, int]:
     return {str(name): _whole(document, (*path, str(name)), one) for name, one in value.items()}
 
 
+def _after(document: Document, path: Path, value: Any) -> list[After]:
+    found: list[After] = []
+    for index, one in enumerate(value if isinstance(value, list) else [value]):
+        place = (*path, index) if isinstance(value, list) else path
+        try:
+            if isinstance(one, dict):
+                fields = {
+                    str(name): _text(document, (*place, str(name)), inner) for name, inner in one.items()
+                }
+                if unknown := fields.keys() - {"task", "alias", "when"}:
+                    raise document.unknown((*place, min(unknown)), ["task", "alias", "when"])
+                found.append(After(**cast("Any", fields)))
+            else:
+                found += AFTER.convert(_text(document, place, one), None, None)
+        except click.UsageError as error:
+            raise document.error(place, error.message) from None
+        except TypeError:
+            raise document.error(place, "task is missing") from None
+    return found
+
+
 def _any(document: Document, path: Path, value: Any) -> Any:
     return value
 
@@ -356,6 +377,7 @@ _FIELDS: Mapping[str, Callable[[Document, Path, Any], Any] | None] = {
     "slot": _text,
     "entity": _entity,
     "parent_task": _text,
+    "after": _after,
     "admission": _text,
     "overlap": _text,
     "on_runner_lost": _text,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import click
 
-from taskyard.new_task import Preference, Selector
+from taskyard.new_task import After, Preference, Selector
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -133,6 +133,31 @@ class PreferenceType(click.ParamType[Preference]):
         return {"weight": number, "selector": SELECTOR.convert(what, param, ctx)}
 
 
+class AfterType(click.ParamType[tuple[After, ...]]):
+    """Tasks that have to end first, written as TASK, ALIAS=TASK or TASK:ended, separated by commas."""
+
+    name = "task,..."
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[After, ...]:
+        if isinstance(value, tuple):
+            return value
+        return tuple(self._one(text.strip(), param, ctx) for text in str(value).split(","))
+
+    def _one(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> After:
+        head, separator, rest = text.partition("=")
+        alias, task = (head, rest) if separator else ("", text)
+        task, _, when = task.partition(":")
+        when = when or "succeeded"
+        if not task or (separator and not alias):
+            self.fail(f"{text!r} names no task; write it as TASK, ALIAS=TASK or TASK:ended", param, ctx)
+        if when not in ("succeeded", "ended", "not_succeeded"):
+            self.fail(f"{when!r} is not one of succeeded, ended, not_succeeded", param, ctx)
+        return After(task, alias, cast("Any", when))
+
+
+AFTER = AfterType()
 DURATION = DurationType()
 TIME = TimeType()
 WORD = WordType()

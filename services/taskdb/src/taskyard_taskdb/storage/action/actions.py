@@ -96,7 +96,7 @@ class Actions:
             room = await _room(tx, [ask])
             transition = await _decide(tx, ask, loaded, room, retries)
             notice = await write(tx, [transition])
-            await retries.store(tx, notice)
+            await retries.store(tx, notice, loaded)
             await room.confirm(tx)
             return notice
 
@@ -147,7 +147,7 @@ async def _apply(tx: Tx, asks: Sequence[Ask], results: dict[Key, TaskyardError])
         except TaskyardError as error:
             results[ask.key] = error
     notice = await write(tx, [transition for transition in transitions if not transition.duplicate])
-    await retries.store(tx, notice)
+    await retries.store(tx, notice, loaded)
     await room.confirm(tx)
     return notice
 
@@ -158,12 +158,11 @@ async def _decide(tx: Tx, ask: Ask, loaded: Loaded, room: _Room, retries: Retrie
     if isinstance(event, RetryRequested) and task.phase.terminal:
         event = await retries.judge(tx, task, event, loaded)
     transition = apply(task, event, loaded.now, _rng)
-    if isinstance(event, RetryRequested):
-        retries.accept(task, event)
     if isinstance(ask.event, RetryRequested) and task.slot is not None:
         await _check_slot(tx, task)
-    if isinstance(ask.event, RetryRequested) and not transition.duplicate:
+    if isinstance(event, RetryRequested) and not transition.duplicate:
         room.take(ask.key)
+        retries.accept(task, event)
     return transition
 
 

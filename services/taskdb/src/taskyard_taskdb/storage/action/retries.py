@@ -24,7 +24,9 @@ class Retries:
     """The dependencies of tasks that are to be retried, and what was decided about them."""
 
     needed: Mapping[Key, Sequence[Edge]] = field(default_factory=dict)
+    # Of every task that was judged, and of those whose retry was accepted.
     judged: dict[Key, Judged] = field(default_factory=dict)
+    accepted: dict[Key, Judged] = field(default_factory=dict)
     cascading: list[Ended] = field(default_factory=list)
 
     @classmethod
@@ -60,14 +62,19 @@ class Retries:
         return replace(event, blocked=judged.blocked)
 
     def accept(self, task: TaskState, event: RetryRequested) -> None:
-        """Note a task that is retried with its dependents."""
+        """Note a task that is retried, with its dependents if that is requested."""
+        key = (task.tenant_id, task.task_id)
+        if key in self.judged:
+            self.accepted[key] = self.judged[key]
         if event.cascade and task.has_dependents:
-            self.cascading.append(Ended((task.tenant_id, task.task_id), task.phase))
+            self.cascading.append(Ended(key, task.phase))
 
-    async def store(self, tx: Tx, notice: CommitNotice) -> None:
+    async def store(self, tx: Tx, notice: CommitNotice, loaded: Loaded) -> None:
         """Store what the retried tasks wait for, and leave the dependents of others to the sweep."""
-        if self.judged:
-            await edges.reopen(tx, self.judged)
+        if self.accepted:
+            # An id that was used again after its task was archived has no mark yet.
+            await edges.mark(tx, loaded, self.prerequisites())
+            await edges.reopen(tx, self.accepted)
         if self.cascading:
             await release.remember(tx, self.cascading, Cause.RETRIED)
             notice.dependencies = True

@@ -128,7 +128,8 @@ async def _move_sql(tx: Tx) -> str:
             WHERE c.tenant_id = deleted.tenant_id AND c.task_id = deleted.task_id
         ), dependency AS (
             DELETE FROM dependencies d USING deleted
-            WHERE deleted.blocked IS NOT NULL AND d.tenant_id = deleted.tenant_id AND d.task_id = deleted.task_id
+            WHERE deleted.blocked IS NOT NULL
+                AND d.tenant_id = deleted.tenant_id AND d.task_id = deleted.task_id
         )
         INSERT INTO tasks_archive ({", ".join(names)}) SELECT {values} FROM deleted"""
 

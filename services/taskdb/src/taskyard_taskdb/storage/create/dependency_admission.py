@@ -32,7 +32,7 @@ async def admit(tx: Tx, fresh: Fresh) -> dict[Key, Judged]:
     outside = sorted({key for _, task in waiting for key in _named(task) if key not in together})
     if outside:
         loaded = await load_for_update(tx, outside)
-        await edges.mark(tx, loaded)
+        await edges.mark(tx, loaded, outside)
         phases |= await edges.phases_of(tx, outside, loaded)
     _refuse_unknown(waiting, phases.keys())
     return {

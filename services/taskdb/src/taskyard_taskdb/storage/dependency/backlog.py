@@ -128,6 +128,8 @@ async def _retry(tx: Tx, progress: Progress, keys: list[Key], needed: dict[Key, 
     revived = {key: found for key, found in judged.items() if found.failed is None and _failed(loaded, key)}
     if not revived:
         return 0
+    # An id that was used again after its task was archived has no mark yet.
+    await edges.mark(tx, loaded, prerequisites)
     await edges.reopen(tx, revived)
     event = RetryRequested()
     steps: list[Transition] = [

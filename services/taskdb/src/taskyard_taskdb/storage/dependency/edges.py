@@ -75,9 +75,12 @@ async def phases_of(tx: Tx, keys: Sequence[Key], loaded: Loaded) -> dict[Key, Ph
     return found
 
 
-async def mark(tx: Tx, loaded: Loaded) -> None:
-    """Mark locked live tasks as prerequisites, so that their outcomes release those that wait for them."""
-    fresh = [key for key, task in loaded.tasks.items() if not task.phase.terminal and not task.has_dependents]
+async def mark(tx: Tx, loaded: Loaded, keys: Iterable[Key]) -> None:
+    """Mark locked tasks as prerequisites, so that their outcomes release those that wait for them.
+
+    One that has ended is marked for its retry, which may revive its dependents.
+    """
+    fresh = sorted(key for key in set(keys) if key in loaded.tasks and not loaded.tasks[key].has_dependents)
     if fresh:
         await mark_new(tx, fresh)
         leased = [key for key in fresh if loaded.tasks[key].lease is not None]

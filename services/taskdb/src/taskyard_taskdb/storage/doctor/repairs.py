@@ -27,7 +27,7 @@ from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.slot import repair as slot_repair
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.tenant import counters
-from taskyard_taskdb.storage.transition.load import Loaded, database_time, load_for_update
+from taskyard_taskdb.storage.transition.load import database_time, load_for_update
 from taskyard_taskdb.storage.transition.task_rows import Key, key_of
 from taskyard_taskdb.storage.transition.write import change_row, write
 
@@ -140,7 +140,7 @@ async def settle_dependencies(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
     waiting = [key for key, task in loaded.tasks.items() if key in set(keys) and task.blocked]
     await edges.unblock(tx, [key for key in keys if key not in waiting])
     judged = {key: found for key in waiting if (found := rejudge(needed.get(key, []), phases)) is not None}
-    await edges.mark(tx, Loaded(loaded.now, {key: loaded.tasks[key] for key in named if key in loaded.tasks}))
+    await edges.mark(tx, loaded, named)
     if judged:
         await edges.reopen(tx, judged)
         # One without open prerequisites has a row as well, which the sweep finds.
