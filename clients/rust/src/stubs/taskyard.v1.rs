@@ -3332,7 +3332,7 @@ pub struct RetryTaskRequest {
     /// See IDEMPOTENCY.
     #[prost(string, tag = "4")]
     pub request_id: ::prost::alloc::string::String,
-    /// Leave retry_count and runner_loss_count as they are.  Refused (PHASE_CONFLICT) for a task
+    /// Leave retry_count as it is.  Refused (PHASE_CONFLICT) for a task
     /// whose retry_count has reached max_retries.
     #[prost(bool, tag = "50")]
     pub keep_retry_count: bool,
@@ -4764,7 +4764,7 @@ pub mod task_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Streams the content of a checkpoint.  The id "latest" names the newest one.
-        /// Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH).
+        /// Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH); RESOURCE_EXHAUSTED (STREAM_LIMIT).
         pub async fn read_checkpoint(
             &mut self,
             request: impl tonic::IntoRequest<super::ReadCheckpointRequest>,
@@ -5009,7 +5009,7 @@ pub mod embedded_service_client {
         }
         /// Creates a task whose execution is `embedded`, pinned to the holder, with on_runner_lost FAIL.
         /// Safe to repeat with the same request_id or task_id.
-        /// Errors: as TaskService.CreateTask.
+        /// Errors: those of TaskService.CreateTask; INVALID_ARGUMENT (FIELD_INVALID: another execution).
         pub async fn create_embedded_task(
             &mut self,
             request: impl tonic::IntoRequest<super::CreateEmbeddedTaskRequest>,
@@ -5038,7 +5038,7 @@ pub mod embedded_service_client {
         }
         /// Claims tasks of the holder that are claimable now; none is no error.  Safe to repeat with the
         /// same request_id.
-        /// Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID).
+        /// Errors: NOT_FOUND.
         pub async fn claim_embedded_task(
             &mut self,
             request: impl tonic::IntoRequest<super::ClaimEmbeddedTaskRequest>,
@@ -5066,7 +5066,7 @@ pub mod embedded_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Renews leases.  Safe to repeat.
-        /// Errors: NOT_FOUND (of another tenant).  Per lease: see LeaseVerdict.
+        /// Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per lease: see LeaseVerdict.
         pub async fn renew_embedded_tasks(
             &mut self,
             request: impl tonic::IntoRequest<super::RenewEmbeddedTasksRequest>,
@@ -5094,7 +5094,8 @@ pub mod embedded_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Applies reports, each on its own, in order per task.  Safe to repeat.
-        /// Errors: NOT_FOUND (of another tenant).  Per report as LeaseService.ReportRuns.
+        /// Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per report: FAILED_PRECONDITION (LEASE_NOT_HELD), and
+        /// those of LeaseService.ReportRuns.
         pub async fn report_embedded_tasks(
             &mut self,
             request: impl tonic::IntoRequest<super::ReportEmbeddedTasksRequest>,
@@ -5122,7 +5123,7 @@ pub mod embedded_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Stores log entries.  Safe to repeat.
-        /// Errors: NOT_FOUND (of another tenant).  Per batch as LeaseService.AppendLogs.
+        /// Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per batch: those of LeaseService.AppendLogs.
         pub async fn append_embedded_logs(
             &mut self,
             request: impl tonic::IntoRequest<super::AppendEmbeddedLogsRequest>,
@@ -5308,7 +5309,7 @@ pub mod entity_service_client {
             self
         }
         /// Stores up to 1000 entities; those that are stored already stay as they are.  Idempotent.
-        /// Errors: NOT_FOUND (tenant); INVALID_ARGUMENT (FIELD_INVALID, BATCH_TOO_LARGE).
+        /// Errors: NOT_FOUND (NOT_FOUND: tenant); INVALID_ARGUMENT (FIELD_INVALID: more than 1000, or a bad id).
         pub async fn register_entities(
             &mut self,
             request: impl tonic::IntoRequest<super::RegisterEntitiesRequest>,
@@ -7480,9 +7481,9 @@ pub mod schedule_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
-        /// Returns the next instants of a schedule, stored or not; changes nothing.
-        /// Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both; as
-        /// CreateSchedule for the times of `schedule`).
+        /// Returns the next instants of a schedule, stored or not; changes nothing.  Safe to repeat.
+        /// Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both, or
+        /// times of `schedule` that a new schedule may not have).
         pub async fn preview_schedule(
             &mut self,
             request: impl tonic::IntoRequest<super::PreviewScheduleRequest>,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -108,6 +108,14 @@ def _time(found: Any, name: str, exact: bool) -> str:
     return screen.format_time(to_datetime(getattr(found, name)), exact) if found.HasField(name) else ""
 
 
+def _template_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options of a task except those whose names mean something else for a schedule."""
+    function = creation_options(function)
+    params: list[click.Parameter] = function.__dict__["__click_params__"]
+    params[:] = [param for param in params if param.name not in ("jitter", "overlap")]
+    return function
+
+
 @schedule.command()
 @click.argument("schedule_id", metavar="SCHEDULE")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
@@ -131,7 +139,7 @@ def _time(found: Any, name: str, exact: bool) -> str:
 @click.option("--pause-on-failure", is_flag=True, default=None, help="Pause when a task fails.")
 @click.option("--paused", is_flag=True, default=None, help="Create it paused.")
 @click.option("--description", help="For people.")
-@creation_options
+@_template_options
 @with_client
 async def create(client: Client, schedule_id: str, words: tuple[str, ...], **given: Any) -> None:
     """Create a schedule of a task.

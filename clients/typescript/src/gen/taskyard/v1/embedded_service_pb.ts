@@ -312,7 +312,7 @@ export const EmbeddedService: GenService<{
   /**
    * Creates a task whose execution is `embedded`, pinned to the holder, with on_runner_lost FAIL.
    * Safe to repeat with the same request_id or task_id.
-   * Errors: as TaskService.CreateTask.
+   * Errors: those of TaskService.CreateTask; INVALID_ARGUMENT (FIELD_INVALID: another execution).
    *
    * @generated from rpc taskyard.v1.EmbeddedService.CreateEmbeddedTask
    */
@@ -324,7 +324,7 @@ export const EmbeddedService: GenService<{
   /**
    * Claims tasks of the holder that are claimable now; none is no error.  Safe to repeat with the
    * same request_id.
-   * Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID).
+   * Errors: NOT_FOUND.
    *
    * @generated from rpc taskyard.v1.EmbeddedService.ClaimEmbeddedTask
    */
@@ -335,7 +335,7 @@ export const EmbeddedService: GenService<{
   },
   /**
    * Renews leases.  Safe to repeat.
-   * Errors: NOT_FOUND (of another tenant).  Per lease: see LeaseVerdict.
+   * Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per lease: see LeaseVerdict.
    *
    * @generated from rpc taskyard.v1.EmbeddedService.RenewEmbeddedTasks
    */
@@ -346,7 +346,8 @@ export const EmbeddedService: GenService<{
   },
   /**
    * Applies reports, each on its own, in order per task.  Safe to repeat.
-   * Errors: NOT_FOUND (of another tenant).  Per report as LeaseService.ReportRuns.
+   * Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per report: FAILED_PRECONDITION (LEASE_NOT_HELD), and
+   * those of LeaseService.ReportRuns.
    *
    * @generated from rpc taskyard.v1.EmbeddedService.ReportEmbeddedTasks
    */
@@ -357,7 +358,7 @@ export const EmbeddedService: GenService<{
   },
   /**
    * Stores log entries.  Safe to repeat.
-   * Errors: NOT_FOUND (of another tenant).  Per batch as LeaseService.AppendLogs.
+   * Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per batch: those of LeaseService.AppendLogs.
    *
    * @generated from rpc taskyard.v1.EmbeddedService.AppendEmbeddedLogs
    */

@@ -181,7 +181,7 @@ export const DeleteEntityResponseSchema: GenMessage<DeleteEntityResponse> = /*@_
 export const EntityService: GenService<{
   /**
    * Stores up to 1000 entities; those that are stored already stay as they are.  Idempotent.
-   * Errors: NOT_FOUND (tenant); INVALID_ARGUMENT (FIELD_INVALID, BATCH_TOO_LARGE).
+   * Errors: NOT_FOUND (NOT_FOUND: tenant); INVALID_ARGUMENT (FIELD_INVALID: more than 1000, or a bad id).
    *
    * @generated from rpc taskyard.v1.EntityService.RegisterEntities
    */

@@ -726,9 +726,9 @@ export const ScheduleService: GenService<{
     output: typeof BackfillScheduleResponseSchema;
   },
   /**
-   * Returns the next instants of a schedule, stored or not; changes nothing.
-   * Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both; as
-   * CreateSchedule for the times of `schedule`).
+   * Returns the next instants of a schedule, stored or not; changes nothing.  Safe to repeat.
+   * Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both, or
+   * times of `schedule` that a new schedule may not have).
    *
    * @generated from rpc taskyard.v1.ScheduleService.PreviewSchedule
    */

@@ -512,7 +512,7 @@ export const SessionService: GenService<{
    * repeat supersedes the first.
    * Errors: ALREADY_EXISTS (RUNNER_ID_IN_USE: another instance_id is alive and takeover is
    * not set); PERMISSION_DENIED (outside the key's runner scope, deleted, or registered with a
-   * key of another scope).
+   * key of another scope); INVALID_ARGUMENT (FIELD_INVALID: a rule of the key's runner scope).
    *
    * @generated from rpc taskyard.v1.SessionService.OpenSession
    */
@@ -548,7 +548,8 @@ export const SessionService: GenService<{
    * Lists a pull worker as a runner that is healthy for `duration`.  An agent that has a
    * session under the id keeps it.  Safe to repeat.
    * Errors: PERMISSION_DENIED (outside the key's runner scope, deleted while it worked, or
-   * registered with a key of another scope).
+   * registered with a key of another scope); INVALID_ARGUMENT (FIELD_INVALID: a rule of the key's
+   * runner scope).
    *
    * @generated from rpc taskyard.v1.SessionService.RegisterWorker
    */

@@ -1057,7 +1057,7 @@ export type RetryTaskRequest = Message<"taskyard.v1.RetryTaskRequest"> & {
   requestId: string;
 
   /**
-   * Leave retry_count and runner_loss_count as they are.  Refused (PHASE_CONFLICT) for a task
+   * Leave retry_count as it is.  Refused (PHASE_CONFLICT) for a task
    * whose retry_count has reached max_retries.
    *
    * @generated from field: bool keep_retry_count = 50;
@@ -2856,7 +2856,7 @@ export const TaskService: GenService<{
   },
   /**
    * Streams the content of a checkpoint.  The id "latest" names the newest one.
-   * Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH).
+   * Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH); RESOURCE_EXHAUSTED (STREAM_LIMIT).
    *
    * @generated from rpc taskyard.v1.TaskService.ReadCheckpoint
    */

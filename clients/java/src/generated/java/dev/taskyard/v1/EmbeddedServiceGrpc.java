@@ -235,7 +235,7 @@ public final class EmbeddedServiceGrpc {
      * <pre>
      * Creates a task whose execution is `embedded`, pinned to the holder, with on_runner_lost FAIL.
      * Safe to repeat with the same request_id or task_id.
-     * Errors: as TaskService.CreateTask.
+     * Errors: those of TaskService.CreateTask; INVALID_ARGUMENT (FIELD_INVALID: another execution).
      * </pre>
      */
     default void createEmbeddedTask(dev.taskyard.v1.CreateEmbeddedTaskRequest request,
@@ -247,7 +247,7 @@ public final class EmbeddedServiceGrpc {
      * <pre>
      * Claims tasks of the holder that are claimable now; none is no error.  Safe to repeat with the
      * same request_id.
-     * Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID).
+     * Errors: NOT_FOUND.
      * </pre>
      */
     default void claimEmbeddedTask(dev.taskyard.v1.ClaimEmbeddedTaskRequest request,
@@ -258,7 +258,7 @@ public final class EmbeddedServiceGrpc {
     /**
      * <pre>
      * Renews leases.  Safe to repeat.
-     * Errors: NOT_FOUND (of another tenant).  Per lease: see LeaseVerdict.
+     * Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per lease: see LeaseVerdict.
      * </pre>
      */
     default void renewEmbeddedTasks(dev.taskyard.v1.RenewEmbeddedTasksRequest request,
@@ -269,7 +269,8 @@ public final class EmbeddedServiceGrpc {
     /**
      * <pre>
      * Applies reports, each on its own, in order per task.  Safe to repeat.
-     * Errors: NOT_FOUND (of another tenant).  Per report as LeaseService.ReportRuns.
+     * Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per report: FAILED_PRECONDITION (LEASE_NOT_HELD), and
+     * those of LeaseService.ReportRuns.
      * </pre>
      */
     default void reportEmbeddedTasks(dev.taskyard.v1.ReportEmbeddedTasksRequest request,
@@ -280,7 +281,7 @@ public final class EmbeddedServiceGrpc {
     /**
      * <pre>
      * Stores log entries.  Safe to repeat.
-     * Errors: NOT_FOUND (of another tenant).  Per batch as LeaseService.AppendLogs.
+     * Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per batch: those of LeaseService.AppendLogs.
      * </pre>
      */
     default void appendEmbeddedLogs(dev.taskyard.v1.AppendEmbeddedLogsRequest request,
@@ -326,7 +327,7 @@ public final class EmbeddedServiceGrpc {
      * <pre>
      * Creates a task whose execution is `embedded`, pinned to the holder, with on_runner_lost FAIL.
      * Safe to repeat with the same request_id or task_id.
-     * Errors: as TaskService.CreateTask.
+     * Errors: those of TaskService.CreateTask; INVALID_ARGUMENT (FIELD_INVALID: another execution).
      * </pre>
      */
     public void createEmbeddedTask(dev.taskyard.v1.CreateEmbeddedTaskRequest request,
@@ -339,7 +340,7 @@ public final class EmbeddedServiceGrpc {
      * <pre>
      * Claims tasks of the holder that are claimable now; none is no error.  Safe to repeat with the
      * same request_id.
-     * Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID).
+     * Errors: NOT_FOUND.
      * </pre>
      */
     public void claimEmbeddedTask(dev.taskyard.v1.ClaimEmbeddedTaskRequest request,
@@ -351,7 +352,7 @@ public final class EmbeddedServiceGrpc {
     /**
      * <pre>
      * Renews leases.  Safe to repeat.
-     * Errors: NOT_FOUND (of another tenant).  Per lease: see LeaseVerdict.
+     * Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per lease: see LeaseVerdict.
      * </pre>
      */
     public void renewEmbeddedTasks(dev.taskyard.v1.RenewEmbeddedTasksRequest request,
@@ -363,7 +364,8 @@ public final class EmbeddedServiceGrpc {
     /**
      * <pre>
      * Applies reports, each on its own, in order per task.  Safe to repeat.
-     * Errors: NOT_FOUND (of another tenant).  Per report as LeaseService.ReportRuns.
+     * Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per report: FAILED_PRECONDITION (LEASE_NOT_HELD), and
+     * those of LeaseService.ReportRuns.
      * </pre>
      */
     public void reportEmbeddedTasks(dev.taskyard.v1.ReportEmbeddedTasksRequest request,
@@ -375,7 +377,7 @@ public final class EmbeddedServiceGrpc {
     /**
      * <pre>
      * Stores log entries.  Safe to repeat.
-     * Errors: NOT_FOUND (of another tenant).  Per batch as LeaseService.AppendLogs.
+     * Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per batch: those of LeaseService.AppendLogs.
      * </pre>
      */
     public void appendEmbeddedLogs(dev.taskyard.v1.AppendEmbeddedLogsRequest request,
@@ -408,7 +410,7 @@ public final class EmbeddedServiceGrpc {
      * <pre>
      * Creates a task whose execution is `embedded`, pinned to the holder, with on_runner_lost FAIL.
      * Safe to repeat with the same request_id or task_id.
-     * Errors: as TaskService.CreateTask.
+     * Errors: those of TaskService.CreateTask; INVALID_ARGUMENT (FIELD_INVALID: another execution).
      * </pre>
      */
     public dev.taskyard.v1.CreateEmbeddedTaskResponse createEmbeddedTask(dev.taskyard.v1.CreateEmbeddedTaskRequest request) throws io.grpc.StatusException {
@@ -420,7 +422,7 @@ public final class EmbeddedServiceGrpc {
      * <pre>
      * Claims tasks of the holder that are claimable now; none is no error.  Safe to repeat with the
      * same request_id.
-     * Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID).
+     * Errors: NOT_FOUND.
      * </pre>
      */
     public dev.taskyard.v1.ClaimEmbeddedTaskResponse claimEmbeddedTask(dev.taskyard.v1.ClaimEmbeddedTaskRequest request) throws io.grpc.StatusException {
@@ -431,7 +433,7 @@ public final class EmbeddedServiceGrpc {
     /**
      * <pre>
      * Renews leases.  Safe to repeat.
-     * Errors: NOT_FOUND (of another tenant).  Per lease: see LeaseVerdict.
+     * Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per lease: see LeaseVerdict.
      * </pre>
      */
     public dev.taskyard.v1.RenewEmbeddedTasksResponse renewEmbeddedTasks(dev.taskyard.v1.RenewEmbeddedTasksRequest request) throws io.grpc.StatusException {
@@ -442,7 +444,8 @@ public final class EmbeddedServiceGrpc {
     /**
      * <pre>
      * Applies reports, each on its own, in order per task.  Safe to repeat.
-     * Errors: NOT_FOUND (of another tenant).  Per report as LeaseService.ReportRuns.
+     * Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per report: FAILED_PRECONDITION (LEASE_NOT_HELD), and
+     * those of LeaseService.ReportRuns.
      * </pre>
      */
     public dev.taskyard.v1.ReportEmbeddedTasksResponse reportEmbeddedTasks(dev.taskyard.v1.ReportEmbeddedTasksRequest request) throws io.grpc.StatusException {
@@ -453,7 +456,7 @@ public final class EmbeddedServiceGrpc {
     /**
      * <pre>
      * Stores log entries.  Safe to repeat.
-     * Errors: NOT_FOUND (of another tenant).  Per batch as LeaseService.AppendLogs.
+     * Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per batch: those of LeaseService.AppendLogs.
      * </pre>
      */
     public dev.taskyard.v1.AppendEmbeddedLogsResponse appendEmbeddedLogs(dev.taskyard.v1.AppendEmbeddedLogsRequest request) throws io.grpc.StatusException {
@@ -485,7 +488,7 @@ public final class EmbeddedServiceGrpc {
      * <pre>
      * Creates a task whose execution is `embedded`, pinned to the holder, with on_runner_lost FAIL.
      * Safe to repeat with the same request_id or task_id.
-     * Errors: as TaskService.CreateTask.
+     * Errors: those of TaskService.CreateTask; INVALID_ARGUMENT (FIELD_INVALID: another execution).
      * </pre>
      */
     public dev.taskyard.v1.CreateEmbeddedTaskResponse createEmbeddedTask(dev.taskyard.v1.CreateEmbeddedTaskRequest request) {
@@ -497,7 +500,7 @@ public final class EmbeddedServiceGrpc {
      * <pre>
      * Claims tasks of the holder that are claimable now; none is no error.  Safe to repeat with the
      * same request_id.
-     * Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID).
+     * Errors: NOT_FOUND.
      * </pre>
      */
     public dev.taskyard.v1.ClaimEmbeddedTaskResponse claimEmbeddedTask(dev.taskyard.v1.ClaimEmbeddedTaskRequest request) {
@@ -508,7 +511,7 @@ public final class EmbeddedServiceGrpc {
     /**
      * <pre>
      * Renews leases.  Safe to repeat.
-     * Errors: NOT_FOUND (of another tenant).  Per lease: see LeaseVerdict.
+     * Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per lease: see LeaseVerdict.
      * </pre>
      */
     public dev.taskyard.v1.RenewEmbeddedTasksResponse renewEmbeddedTasks(dev.taskyard.v1.RenewEmbeddedTasksRequest request) {
@@ -519,7 +522,8 @@ public final class EmbeddedServiceGrpc {
     /**
      * <pre>
      * Applies reports, each on its own, in order per task.  Safe to repeat.
-     * Errors: NOT_FOUND (of another tenant).  Per report as LeaseService.ReportRuns.
+     * Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per report: FAILED_PRECONDITION (LEASE_NOT_HELD), and
+     * those of LeaseService.ReportRuns.
      * </pre>
      */
     public dev.taskyard.v1.ReportEmbeddedTasksResponse reportEmbeddedTasks(dev.taskyard.v1.ReportEmbeddedTasksRequest request) {
@@ -530,7 +534,7 @@ public final class EmbeddedServiceGrpc {
     /**
      * <pre>
      * Stores log entries.  Safe to repeat.
-     * Errors: NOT_FOUND (of another tenant).  Per batch as LeaseService.AppendLogs.
+     * Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per batch: those of LeaseService.AppendLogs.
      * </pre>
      */
     public dev.taskyard.v1.AppendEmbeddedLogsResponse appendEmbeddedLogs(dev.taskyard.v1.AppendEmbeddedLogsRequest request) {
@@ -562,7 +566,7 @@ public final class EmbeddedServiceGrpc {
      * <pre>
      * Creates a task whose execution is `embedded`, pinned to the holder, with on_runner_lost FAIL.
      * Safe to repeat with the same request_id or task_id.
-     * Errors: as TaskService.CreateTask.
+     * Errors: those of TaskService.CreateTask; INVALID_ARGUMENT (FIELD_INVALID: another execution).
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.taskyard.v1.CreateEmbeddedTaskResponse> createEmbeddedTask(
@@ -575,7 +579,7 @@ public final class EmbeddedServiceGrpc {
      * <pre>
      * Claims tasks of the holder that are claimable now; none is no error.  Safe to repeat with the
      * same request_id.
-     * Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID).
+     * Errors: NOT_FOUND.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.taskyard.v1.ClaimEmbeddedTaskResponse> claimEmbeddedTask(
@@ -587,7 +591,7 @@ public final class EmbeddedServiceGrpc {
     /**
      * <pre>
      * Renews leases.  Safe to repeat.
-     * Errors: NOT_FOUND (of another tenant).  Per lease: see LeaseVerdict.
+     * Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per lease: see LeaseVerdict.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.taskyard.v1.RenewEmbeddedTasksResponse> renewEmbeddedTasks(
@@ -599,7 +603,8 @@ public final class EmbeddedServiceGrpc {
     /**
      * <pre>
      * Applies reports, each on its own, in order per task.  Safe to repeat.
-     * Errors: NOT_FOUND (of another tenant).  Per report as LeaseService.ReportRuns.
+     * Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per report: FAILED_PRECONDITION (LEASE_NOT_HELD), and
+     * those of LeaseService.ReportRuns.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.taskyard.v1.ReportEmbeddedTasksResponse> reportEmbeddedTasks(
@@ -611,7 +616,7 @@ public final class EmbeddedServiceGrpc {
     /**
      * <pre>
      * Stores log entries.  Safe to repeat.
-     * Errors: NOT_FOUND (of another tenant).  Per batch as LeaseService.AppendLogs.
+     * Errors: NOT_FOUND (NOT_FOUND: of another tenant).  Per batch: those of LeaseService.AppendLogs.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.taskyard.v1.AppendEmbeddedLogsResponse> appendEmbeddedLogs(

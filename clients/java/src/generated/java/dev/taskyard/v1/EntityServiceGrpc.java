@@ -174,7 +174,7 @@ public final class EntityServiceGrpc {
     /**
      * <pre>
      * Stores up to 1000 entities; those that are stored already stay as they are.  Idempotent.
-     * Errors: NOT_FOUND (tenant); INVALID_ARGUMENT (FIELD_INVALID, BATCH_TOO_LARGE).
+     * Errors: NOT_FOUND (NOT_FOUND: tenant); INVALID_ARGUMENT (FIELD_INVALID: more than 1000, or a bad id).
      * </pre>
      */
     default void registerEntities(dev.taskyard.v1.RegisterEntitiesRequest request,
@@ -242,7 +242,7 @@ public final class EntityServiceGrpc {
     /**
      * <pre>
      * Stores up to 1000 entities; those that are stored already stay as they are.  Idempotent.
-     * Errors: NOT_FOUND (tenant); INVALID_ARGUMENT (FIELD_INVALID, BATCH_TOO_LARGE).
+     * Errors: NOT_FOUND (NOT_FOUND: tenant); INVALID_ARGUMENT (FIELD_INVALID: more than 1000, or a bad id).
      * </pre>
      */
     public void registerEntities(dev.taskyard.v1.RegisterEntitiesRequest request,
@@ -299,7 +299,7 @@ public final class EntityServiceGrpc {
     /**
      * <pre>
      * Stores up to 1000 entities; those that are stored already stay as they are.  Idempotent.
-     * Errors: NOT_FOUND (tenant); INVALID_ARGUMENT (FIELD_INVALID, BATCH_TOO_LARGE).
+     * Errors: NOT_FOUND (NOT_FOUND: tenant); INVALID_ARGUMENT (FIELD_INVALID: more than 1000, or a bad id).
      * </pre>
      */
     public dev.taskyard.v1.RegisterEntitiesResponse registerEntities(dev.taskyard.v1.RegisterEntitiesRequest request) throws io.grpc.StatusException {
@@ -353,7 +353,7 @@ public final class EntityServiceGrpc {
     /**
      * <pre>
      * Stores up to 1000 entities; those that are stored already stay as they are.  Idempotent.
-     * Errors: NOT_FOUND (tenant); INVALID_ARGUMENT (FIELD_INVALID, BATCH_TOO_LARGE).
+     * Errors: NOT_FOUND (NOT_FOUND: tenant); INVALID_ARGUMENT (FIELD_INVALID: more than 1000, or a bad id).
      * </pre>
      */
     public dev.taskyard.v1.RegisterEntitiesResponse registerEntities(dev.taskyard.v1.RegisterEntitiesRequest request) {
@@ -407,7 +407,7 @@ public final class EntityServiceGrpc {
     /**
      * <pre>
      * Stores up to 1000 entities; those that are stored already stay as they are.  Idempotent.
-     * Errors: NOT_FOUND (tenant); INVALID_ARGUMENT (FIELD_INVALID, BATCH_TOO_LARGE).
+     * Errors: NOT_FOUND (NOT_FOUND: tenant); INVALID_ARGUMENT (FIELD_INVALID: more than 1000, or a bad id).
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.taskyard.v1.RegisterEntitiesResponse> registerEntities(

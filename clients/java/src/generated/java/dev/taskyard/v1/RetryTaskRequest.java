@@ -238,7 +238,7 @@ public  final class RetryTaskRequest extends
   private boolean keepRetryCount_;
   /**
    * <pre>
-   * Leave retry_count and runner_loss_count as they are.  Refused (PHASE_CONFLICT) for a task
+   * Leave retry_count as it is.  Refused (PHASE_CONFLICT) for a task
    * whose retry_count has reached max_retries.
    * </pre>
    *
@@ -251,7 +251,7 @@ public  final class RetryTaskRequest extends
   }
   /**
    * <pre>
-   * Leave retry_count and runner_loss_count as they are.  Refused (PHASE_CONFLICT) for a task
+   * Leave retry_count as it is.  Refused (PHASE_CONFLICT) for a task
    * whose retry_count has reached max_retries.
    * </pre>
    *
@@ -264,7 +264,7 @@ public  final class RetryTaskRequest extends
   }
   /**
    * <pre>
-   * Leave retry_count and runner_loss_count as they are.  Refused (PHASE_CONFLICT) for a task
+   * Leave retry_count as it is.  Refused (PHASE_CONFLICT) for a task
    * whose retry_count has reached max_retries.
    * </pre>
    *
@@ -637,7 +637,7 @@ public  final class RetryTaskRequest extends
 
     /**
      * <pre>
-     * Leave retry_count and runner_loss_count as they are.  Refused (PHASE_CONFLICT) for a task
+     * Leave retry_count as it is.  Refused (PHASE_CONFLICT) for a task
      * whose retry_count has reached max_retries.
      * </pre>
      *
@@ -650,7 +650,7 @@ public  final class RetryTaskRequest extends
     }
     /**
      * <pre>
-     * Leave retry_count and runner_loss_count as they are.  Refused (PHASE_CONFLICT) for a task
+     * Leave retry_count as it is.  Refused (PHASE_CONFLICT) for a task
      * whose retry_count has reached max_retries.
      * </pre>
      *
@@ -665,7 +665,7 @@ public  final class RetryTaskRequest extends
     }
     /**
      * <pre>
-     * Leave retry_count and runner_loss_count as they are.  Refused (PHASE_CONFLICT) for a task
+     * Leave retry_count as it is.  Refused (PHASE_CONFLICT) for a task
      * whose retry_count has reached max_retries.
      * </pre>
      *

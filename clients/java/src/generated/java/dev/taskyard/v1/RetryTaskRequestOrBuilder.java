@@ -72,7 +72,7 @@ public interface RetryTaskRequestOrBuilder extends
 
   /**
    * <pre>
-   * Leave retry_count and runner_loss_count as they are.  Refused (PHASE_CONFLICT) for a task
+   * Leave retry_count as it is.  Refused (PHASE_CONFLICT) for a task
    * whose retry_count has reached max_retries.
    * </pre>
    *

@@ -500,9 +500,9 @@ public final class ScheduleServiceGrpc {
 
     /**
      * <pre>
-     * Returns the next instants of a schedule, stored or not; changes nothing.
-     * Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both; as
-     * CreateSchedule for the times of `schedule`).
+     * Returns the next instants of a schedule, stored or not; changes nothing.  Safe to repeat.
+     * Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both, or
+     * times of `schedule` that a new schedule may not have).
      * </pre>
      */
     default void previewSchedule(dev.taskyard.v1.PreviewScheduleRequest request,
@@ -672,9 +672,9 @@ public final class ScheduleServiceGrpc {
 
     /**
      * <pre>
-     * Returns the next instants of a schedule, stored or not; changes nothing.
-     * Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both; as
-     * CreateSchedule for the times of `schedule`).
+     * Returns the next instants of a schedule, stored or not; changes nothing.  Safe to repeat.
+     * Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both, or
+     * times of `schedule` that a new schedule may not have).
      * </pre>
      */
     public void previewSchedule(dev.taskyard.v1.PreviewScheduleRequest request,
@@ -822,9 +822,9 @@ public final class ScheduleServiceGrpc {
 
     /**
      * <pre>
-     * Returns the next instants of a schedule, stored or not; changes nothing.
-     * Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both; as
-     * CreateSchedule for the times of `schedule`).
+     * Returns the next instants of a schedule, stored or not; changes nothing.  Safe to repeat.
+     * Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both, or
+     * times of `schedule` that a new schedule may not have).
      * </pre>
      */
     public dev.taskyard.v1.PreviewScheduleResponse previewSchedule(dev.taskyard.v1.PreviewScheduleRequest request) throws io.grpc.StatusException {
@@ -971,9 +971,9 @@ public final class ScheduleServiceGrpc {
 
     /**
      * <pre>
-     * Returns the next instants of a schedule, stored or not; changes nothing.
-     * Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both; as
-     * CreateSchedule for the times of `schedule`).
+     * Returns the next instants of a schedule, stored or not; changes nothing.  Safe to repeat.
+     * Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both, or
+     * times of `schedule` that a new schedule may not have).
      * </pre>
      */
     public dev.taskyard.v1.PreviewScheduleResponse previewSchedule(dev.taskyard.v1.PreviewScheduleRequest request) {
@@ -1129,9 +1129,9 @@ public final class ScheduleServiceGrpc {
 
     /**
      * <pre>
-     * Returns the next instants of a schedule, stored or not; changes nothing.
-     * Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both; as
-     * CreateSchedule for the times of `schedule`).
+     * Returns the next instants of a schedule, stored or not; changes nothing.  Safe to repeat.
+     * Errors: NOT_FOUND; INVALID_ARGUMENT (FIELD_INVALID: neither name nor schedule, or both, or
+     * times of `schedule` that a new schedule may not have).
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.taskyard.v1.PreviewScheduleResponse> previewSchedule(
