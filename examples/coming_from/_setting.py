@@ -24,6 +24,8 @@ def runner(program: str, runner_id: str, *flags: str) -> Iterator[None]:
     folder = str(Path(program).parent)
     command = [_BIN / "taskyard-runner", "--app", f"{Path(program).stem}:app", "--id", runner_id, *flags]
     with tempfile.TemporaryDirectory() as data:
+        # Each run may have a user of its own, who has to reach it.
+        Path(data).chmod(0o755)
         process = subprocess.Popen(
             [*command, "--data-dir", data],
             env=os.environ | {"PYTHONPATH": folder},

@@ -18,6 +18,7 @@ from taskyard.compat.v1 import global_task_service_pb2
 from taskyard.v1 import (
     admin_service_pb2,
     api_key_service_pb2,
+    entity_service_pb2,
     explain_service_pb2,
     runner_service_pb2,
     schedule_service_pb2,
@@ -37,6 +38,7 @@ _SERVED: dict[str, tuple[ModuleType, ...]] = {
         task_service_pb2,
         task_type_service_pb2,
         schedule_service_pb2,
+        entity_service_pb2,
         tenant_service_pb2,
         api_key_service_pb2,
         runner_service_pb2,
