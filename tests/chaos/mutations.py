@@ -157,6 +157,24 @@ MUTATIONS = (
         ("services/runner/tests/test_spool.py",),
     ),
     Mutation(
+        "the output of an aborted run is dropped",
+        "taskyard_runner",
+        (
+            (
+                "agent/runs.py",
+                "        run.logs_shipped = not self._logs.follows(run.key)\n",
+                "        self._logs._tails.pop(run.key, None)\n        run.logs_shipped = True\n",
+            ),
+        ),
+        ("services/runner/tests/test_stops.py", "-k", "shipped_to_its_end"),
+    ),
+    Mutation(
+        "a superseded leader writes",
+        "taskyard_taskdb",
+        (("sweep/leader_election.py", "        await leader_lock.check(tx, self.term)\n", ""),),
+        ("tests/integration/test_crash_leader.py", "-k", "resumes_after_its_term"),
+    ),
+    Mutation(
         "reports are acknowledged before COMMIT",
         "taskyard_taskdb",
         (

@@ -240,12 +240,12 @@ WHERE next_fire_time < statement_timestamp() - interval '5 minutes'
 -- name: doctor_old_transactions
 -- Locks nothing: transactions of this database that hold back vacuum; a row each. A role without pg_monitor sees its own
 -- sessions.
-SELECT 'system', format('a transaction of %%s (pid %%s, %%s) is open since %%s', a.usename, a.pid,
-    coalesce(nullif(a.application_name, ''), 'unnamed'), date_trunc('second', a.xact_start))
+SELECT 'system', 'a transaction of ' || a.usename || ' (pid ' || a.pid || ', '
+    || coalesce(nullif(a.application_name, ''), 'unnamed') || ') is open since ' || date_trunc('second', a.xact_start)
 FROM pg_stat_activity a
 WHERE a.datname = current_database() AND a.backend_type = 'client backend' AND a.pid <> pg_backend_pid()
     AND (a.backend_xmin IS NOT NULL OR a.backend_xid IS NOT NULL) AND a.xact_start <= clock_timestamp() - %(age)s::interval
 UNION ALL
-SELECT 'system', format('the transaction %%s is prepared since %%s', p.gid, date_trunc('second', p.prepared))
+SELECT 'system', 'the transaction ' || p.gid || ' is prepared since ' || date_trunc('second', p.prepared)
 FROM pg_prepared_xacts p
 WHERE p.database = current_database() AND p.prepared <= clock_timestamp() - %(age)s::interval
