@@ -5854,7 +5854,7 @@ pub mod task_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Streams the content of a checkpoint.  The id "latest" names the newest one.
-        /// Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH).
+        /// Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH); RESOURCE_EXHAUSTED (STREAM_LIMIT).
         pub async fn read_checkpoint(
             &mut self,
             request: impl tonic::IntoRequest<super::ReadCheckpointRequest>,

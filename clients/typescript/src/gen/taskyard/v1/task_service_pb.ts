@@ -2736,7 +2736,7 @@ export const TaskService: GenService<{
   },
   /**
    * Streams the content of a checkpoint.  The id "latest" names the newest one.
-   * Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH).
+   * Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH); RESOURCE_EXHAUSTED (STREAM_LIMIT).
    *
    * @generated from rpc taskyard.v1.TaskService.ReadCheckpoint
    */

@@ -1141,7 +1141,7 @@ public final class TaskServiceGrpc {
     /**
      * <pre>
      * Streams the content of a checkpoint.  The id "latest" names the newest one.
-     * Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH).
+     * Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH); RESOURCE_EXHAUSTED (STREAM_LIMIT).
      * </pre>
      */
     default void readCheckpoint(dev.taskyard.v1.ReadCheckpointRequest request,
@@ -1528,7 +1528,7 @@ public final class TaskServiceGrpc {
     /**
      * <pre>
      * Streams the content of a checkpoint.  The id "latest" names the newest one.
-     * Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH).
+     * Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH); RESOURCE_EXHAUSTED (STREAM_LIMIT).
      * </pre>
      */
     public void readCheckpoint(dev.taskyard.v1.ReadCheckpointRequest request,
@@ -1884,7 +1884,7 @@ public final class TaskServiceGrpc {
     /**
      * <pre>
      * Streams the content of a checkpoint.  The id "latest" names the newest one.
-     * Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH).
+     * Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH); RESOURCE_EXHAUSTED (STREAM_LIMIT).
      * </pre>
      */
     @io.grpc.ExperimentalApi("https://github.com/grpc/grpc-java/issues/10918")
@@ -2238,7 +2238,7 @@ public final class TaskServiceGrpc {
     /**
      * <pre>
      * Streams the content of a checkpoint.  The id "latest" names the newest one.
-     * Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH).
+     * Errors: NOT_FOUND; DATA_LOSS (DIGEST_MISMATCH); RESOURCE_EXHAUSTED (STREAM_LIMIT).
      * </pre>
      */
     public java.util.Iterator<dev.taskyard.v1.ReadCheckpointResponse> readCheckpoint(
