@@ -61,6 +61,10 @@ class Tenant:
             task_type=task_type_pb2.TaskType(payload_schema=SCHEMA),
         )
         await self._try(TYPES + "CreateTaskType", made)
+        small = create_task(self._objects)
+        small.task.metadata.parent_task = ""
+        small.task_id = "small"
+        await self._try(TASKS + "CreateTask", small)
         for number in range(40):
             request = create_task(self._objects)
             request.task.metadata.parent_task = ""
@@ -78,7 +82,7 @@ class Tenant:
             return None
 
     async def cheap_reads(self) -> None:
-        await self._try(TASKS + "GetTask", S.GetTaskRequest(name=self._large[0], view=S.TASK_VIEW_NAME))
+        await self._try(TASKS + "GetTask", S.GetTaskRequest(name=f"{self._parent}/tasks/small"))
 
     async def schemas(self) -> None:
         document = b"[" + b",".join(b'"%s"' % (b"ab" * 20) for _ in range(600)) + b"]"

@@ -22,7 +22,7 @@ TICK_SECONDS = 0.003
 LATE_SECONDS = 0.002
 # After so long without being late, calls begin at once again.
 CONGESTED_SECONDS = 0.5
-_MOST_PER_TICK = 50.0
+_LEAST_PER_TICK, _MOST_PER_TICK = 0.05, 50.0
 # How long a call with much work rests between two parts of it, of about half a millisecond each.
 REST_SECONDS = 0.003
 
@@ -41,6 +41,7 @@ class FairStarts:
         self._due = 0.0
         self._busy_until = 0.0
         self._per_tick = 4.0
+        self._credit = 0.0
 
     def enter(self, owner: str) -> asyncio.Future[None] | None:
         """What a call of this tenant has to await before it begins, if anything."""
@@ -78,12 +79,17 @@ class FairStarts:
     def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
         now = time.perf_counter()
         if now - self._due > LATE_SECONDS:
-            self._per_tick = max(1.0, self._per_tick * 0.7)
+            self._per_tick = max(_LEAST_PER_TICK, self._per_tick * 0.7)
             self._congested_until = now + CONGESTED_SECONDS
         else:
-            self._per_tick = min(self._per_tick + 0.25, _MOST_PER_TICK)
-        alone = now > self._contended_until
-        self._begin_some(sum(map(len, self._waiting.values())) if alone else int(self._per_tick))
+            self._per_tick = min(self._per_tick + 0.05 + self._per_tick * 0.05, _MOST_PER_TICK)
+        if now > self._contended_until:
+            self._begin_some(sum(map(len, self._waiting.values())))
+        elif (credit := self._credit + self._per_tick) >= 1.0:
+            self._begin_some(int(credit))
+            self._credit = credit % 1.0
+        else:
+            self._credit = credit
         self._due = 0.0
         if self._waiting or now < self._busy_until:
             self._schedule(loop, now)
