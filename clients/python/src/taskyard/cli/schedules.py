@@ -133,7 +133,7 @@ def _time(found: Any, name: str, exact: bool) -> str:
 @click.option("--description", help="For people.")
 @creation_options
 @with_client
-async def create(client: Client, schedule_id: str, words: tuple[str, ...], **given: Any) -> None:
+async def create(client: Client, /, schedule_id: str, words: tuple[str, ...], **given: Any) -> None:
     """Create a schedule of a task.
 
     The options of the task are those of `taskyard submit`.
