@@ -134,11 +134,10 @@ def _compare(node: Node, first: dict[str, datetime], outcome: Outcome) -> None:
             "WHERE resource_kind = 9 AND event = ANY(%s)",
             (list(EVENTS),),
         ).fetchall()
-        cursors = dict(
-            connection.execute(
-                "SELECT schedule_id, next_scheduled_time AT TIME ZONE 'UTC' FROM schedules"
-            ).fetchall()
-        )
+        rows_of_cursors = connection.execute(
+            "SELECT schedule_id, next_scheduled_time AT TIME ZONE 'UTC' FROM schedules"
+        ).fetchall()
+        cursors: dict[str, datetime] = {row[0]: row[1] for row in rows_of_cursors}
         tasks = {row[0] for row in connection.execute("SELECT task_id FROM tasks").fetchall()}
     events: dict[str, list[str]] = {name: [] for name in first}
     fired: list[str] = []
