@@ -24,6 +24,12 @@ def test_replace_cancels_every_live_task_however_many_wait() -> None:
     assert admit(Admission.REPLACE, "acme", "lane", "t0", live) == Admitted(tuple(live))
 
 
+def test_queue_latest_replaces_the_waiters_and_keeps_the_head() -> None:
+    live = [f"t{n}" for n in range(200)]
+    assert admit(Admission.QUEUE_LATEST, "acme", "lane", "t0", live) == Admitted(tuple(live[1:]))
+    assert admit(Admission.QUEUE_LATEST, "acme", "lane", None, live) == Admitted(tuple(live))
+
+
 def test_queue_waits_behind_at_most_a_hundred() -> None:
     full = [f"t{number}" for number in range(MAX_WAITING)]
     assert admit(Admission.QUEUE, "acme", "lane", "t0", full) == Admitted()

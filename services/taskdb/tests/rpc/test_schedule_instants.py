@@ -373,3 +373,21 @@ async def test_the_doctor_finds_instants_that_nobody_handles(
     await clock.run()
     [finding] = (await admin.admin.RunDoctor(request)).findings
     assert finding.count == 0
+
+
+@pytest.mark.parametrize("change", ["every", "remaining_runs"])
+async def test_a_change_during_a_pause_leaves_one_event_per_instant(
+    tenant: Caller, clock: Clock, change: str
+) -> None:
+    await clock.create(tenant)
+    await clock.back(3)
+    await tenant.schedules.PauseSchedule(Service.PauseScheduleRequest(name=NAME))
+    changed = schedule(every=3600, remaining_runs=0)
+    changed.name = NAME
+    request = Service.UpdateScheduleRequest(schedule=changed)
+    request.update_mask.paths.append(change)
+    await tenant.schedules.UpdateSchedule(request)
+    await clock.run()
+    times = [details["scheduled_time"] for _, details in await clock.events()]
+    assert len(times) == len(set(times)) == 4
+    assert not (await get(tenant)).HasField("next_fire_time")

@@ -141,7 +141,7 @@ def _template_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--description", help="For people.")
 @_template_options
 @with_client
-async def create(client: Client, schedule_id: str, words: tuple[str, ...], **given: Any) -> None:
+async def create(client: Client, /, schedule_id: str, words: tuple[str, ...], **given: Any) -> None:
     """Create a schedule of a task.
 
     The options of the task are those of `taskyard submit`.

@@ -162,9 +162,10 @@ class ScheduleHandler:
         if row.definition == found.definition and remaining == found.remaining_runs:
             return found
         now = await database_time(tx)
-        if moved:
-            row = await self._miss_overdue(tx, row, found, now)
-        if not row.paused and (moved or (row.next_fire_time is None) != (remaining == 0)):
+        if moved or remaining == 0:
+            # The cursor leaves instants behind that were due and not handled.
+            row = (await self._miss_overdue(tx, row, found, now)).at(None)
+        if not row.paused and row.next_fire_time is None:
             row = self._upcoming(row, changed, now)
         stored = await schedules.update(tx, row)
         await _log(tx, ChangeEvent.SCHEDULE_UPDATED, stored, actor)

@@ -185,16 +185,15 @@ async def run_jobs(context: RepairContext, keys: Sequence[Key]) -> None:
 
 async def handle_schedules(context: RepairContext, keys: Sequence[Key]) -> None:
     """Wake the leader, who handles due instants, and wait for it. Raises RepairNotPossible."""
-    context.on_commit(CommitNotice(changed=True))
-    async with context.pool.reading() as tx:
-        if await leader_lock.seconds_until_reaping(tx) is None:
-            raise RepairNotPossible("no replica leads housekeeping, so that no instant is handled")
     wanted = set(keys)
+    context.on_commit(CommitNotice(changed=True))
     for _ in range(SCHEDULE_POLLS):
         async with context.pool.reading() as tx:
             overdue = await tx.fetch(statement("doctor_overdue_schedules"))
-        if wanted.isdisjoint((row[0], row[1]) for row in overdue):
-            return
+            if wanted.isdisjoint((row[0], row[1]) for row in overdue):
+                return
+            if await leader_lock.seconds_until_reaping(tx) is None:
+                raise RepairNotPossible("no replica leads housekeeping, so that no instant is handled")
         await asyncio.sleep(WEBHOOK_POLL_SECONDS)
     raise RepairNotPossible("the leader cannot handle them; its log names the reason: pause or update them")
 
