@@ -434,7 +434,8 @@ ASKED: tuple[Draw, ...] = (
     _cancel, _pause, _resume, _returned, _started, *(_total_timeout,) * 5,
 )  # fmt: skip
 ASKED_LATE: tuple[Draw, ...] = (
-    *(_released,) * 8, *(_action_deadline,) * 3, *OUTCOMES, *(_cancel,) * 4, _returned, _total_timeout,
+    *(_released,) * 8, *(_action_deadline,) * 3, *OUTCOMES, *(_cancelled,) * 3, *(_cancel,) * 4, _returned,
+    _total_timeout,
 )  # fmt: skip
 ENDED: tuple[Draw, ...] = (
     *(_retry,) * 16, _edit, _delete, _cancel, _due, _queue_timeout, _total_timeout, _report_timeout,

@@ -327,6 +327,14 @@ async def test_not_before_and_a_slot_count_once_the_prerequisites_have_ended(
     assert await state(tenant, "waits") == (PENDING, QUEUED)
 
 
+async def test_a_task_that_replaces_its_own_prerequisite_ends(tenant: Caller, taskdb: RunningTaskDb) -> None:
+    await tenant.create(task_id="a", slot="s")
+    await tenant.create(task_id="b", slot="s", admission=task_pb2.ADMISSION_POLICY_REPLACE, after=after("a"))
+    await sweep(taskdb)
+    assert await state(tenant, "a") == (CANCELLED, NONE)
+    assert await state(tenant, "b") == (CANCELLED, NONE)
+
+
 async def act(caller: Caller, rpc: str, task_id: str, **fields: Any) -> Any:
     request = getattr(task_service_pb2, f"{rpc}Request")(name=name(task_id), **fields)
     return await getattr(caller.tasks, rpc)(request)

@@ -63,11 +63,12 @@ async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], C
     results: dict[int, CreateResult] = {}
     await _claim_requests(tx, tasks, results)
     fresh = [(position, task) for position, task in enumerate(tasks) if position not in results]
-    judged = await dependency_admission.admit(tx, fresh)
     delta = Delta()
     replaced, notice = await slot_admission.cancel_live(
         tx, [task for _, task in fresh if task.replaces], delta
     )
+    # After the replacement, which may end a prerequisite.
+    judged = await dependency_admission.admit(tx, fresh)
     now = await _database_time(tx, fresh)
     heads: list[tuple[SlotKey, str]] = []
     dropped: list[Request] = []
@@ -98,7 +99,7 @@ async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], C
         results |= await _insert(tx, planned, replaced)
         notice.changed = True
         if judged:
-            notice.dependencies = await _store_dependencies(tx, planned, fresh, judged)
+            notice.dependencies |= await _store_dependencies(tx, planned, fresh, judged)
         merge_appended(notice.appended, _appended(results.values()))
     return [results[position] for position in range(len(tasks))], notice
 
