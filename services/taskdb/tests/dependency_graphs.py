@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -87,14 +88,14 @@ class Play:
                 mode=common_pb2.BATCH_MODE_ATOMIC,
                 request_id=f"graph-{start}-{items[0].task_id}",
             )
-            await self._call(lambda batch=batch: self.yard.tenant.tasks.BatchCreateTasks(batch))
+            await self._call(partial(self.yard.tenant.tasks.BatchCreateTasks, batch))
 
     async def _cancel(self) -> None:
         for task_id in sorted(self.graph.cancelled):
             await asyncio.sleep(0)
             request = task_service_pb2.CancelTaskRequest(name=f"tenants/default/tasks/{task_id}")
             with contextlib.suppress(errors.TaskTerminal):
-                await self._call(lambda request=request: self.yard.tenant.tasks.CancelTask(request))
+                await self._call(partial(self.yard.tenant.tasks.CancelTask, request))
 
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()

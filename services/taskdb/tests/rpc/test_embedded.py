@@ -63,7 +63,9 @@ async def test_an_ordinary_create_refuses_it(tenant: Caller) -> None:
     with pytest.raises(errors.FieldInvalid, match="EmbeddedService only"):
         await tenant.tasks.CreateTask(new_task(execution=embedded))
     batch = task_service_pb2.BatchCreateTasksRequest(
-        parent="tenants/default", mode=2, requests=[new_task(execution=embedded), new_task()]
+        parent="tenants/default",
+        mode=common_pb2.BATCH_MODE_PER_ITEM,
+        requests=[new_task(execution=embedded), new_task()],
     )
     refused = (await tenant.tasks.BatchCreateTasks(batch)).results
     assert [result.WhichOneof("result") for result in refused] == ["error", "created"]

@@ -7,8 +7,8 @@ import pytest
 from services.taskdb.tests.conftest import Caller, RunningTaskDb
 from services.taskdb.tests.rpc.type_calls import COMMAND, PARENT, register, typed
 from taskyard import errors
+from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
 from taskyard.v1 import entity_service_pb2 as pb
-from taskyard.v1 import task_pb2, task_service_pb2
 
 PLANNERS = f"{PARENT}/entityTypes/planner"
 
@@ -58,7 +58,9 @@ async def test_a_task_must_name_an_entity_that_exists(tenant: Caller) -> None:
     with pytest.raises(errors.NotFound, match="entityTypes/planner/entities/p2"):
         await tenant.tasks.CreateTask(typed(entity=planner("p2")))
     batch = task_service_pb2.BatchCreateTasksRequest(
-        parent=PARENT, mode=2, requests=[typed(entity=planner(name)) for name in ("p1", "p2")]
+        parent=PARENT,
+        mode=common_pb2.BATCH_MODE_PER_ITEM,
+        requests=[typed(entity=planner(name)) for name in ("p1", "p2")],
     )
     made = await tenant.tasks.BatchCreateTasks(batch)
     assert [result.WhichOneof("result") for result in made.results] == ["created", "error"]

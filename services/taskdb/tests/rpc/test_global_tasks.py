@@ -12,7 +12,7 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Struct
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb
-from services.taskdb.tests.rpc.test_presets import load
+from services.taskdb.tests.preset_tasks import load
 from taskyard import errors
 from taskyard.compat.v1 import global_task_service_pb2 as pb
 from taskyard.compat.v1.global_task_service_pb2_grpc import GlobalTaskServiceStub

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from google.protobuf.duration_pb2 import Duration
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb
 from services.taskdb.tests.yard import Yard, failed, started, succeeded
@@ -108,7 +109,10 @@ async def test_only_leased_tasks_are_reset(yard: Yard) -> None:
 async def test_a_manual_retry_keeps_the_count_if_asked(yard: Yard) -> None:
     (name,) = await yard.create(
         retry=common_pb2.RetryPolicy(
-            max_retries=2, backoff=common_pb2.BackoffPolicy(initial={"nanos": 1_000_000}, jitter=1)
+            max_retries=2,
+            backoff=common_pb2.BackoffPolicy(
+                initial=Duration(nanos=1_000_000), jitter=common_pb2.JITTER_POLICY_NONE
+            ),
         )
     )
     runner, _ = await yard.hello()

@@ -8,12 +8,13 @@ import pytest
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb
 from services.taskdb.tests.rpc.test_runners import get
-from services.taskdb.tests.rpc.test_workers import register, registration
+from services.taskdb.tests.rpc.test_workers import register
 from services.taskdb.tests.yard import Runner, Yard
 from taskyard.errors import FieldInvalid, PermissionDenied
 from taskyard.v1 import api_key_pb2, api_key_service_pb2, runner_service_pb2
 from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.storage.tenant.api_keys import RunnerScope
+from tests.harness.link_runner import registration
 
 ACME, OTHER = RunnerScope(tenants=("default", "acme")), RunnerScope(tenants=("other",))
 

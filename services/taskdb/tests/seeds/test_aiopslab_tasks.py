@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,8 @@ async def test_a_task_has_a_uuid_of_its_own_and_is_found_by_it(tenant: Caller) -
 async def test_a_problem_is_required_and_not_empty(tenant: Caller) -> None:
     made = await problem(tenant, {"problem_id": "misconfig-1"})
     assert from_payload((await tenant.get(made.name)).spec.payload)["problem_id"] == "misconfig-1"
-    for payload in ({"agent_config": {}}, {"problem_id": ""}, {"problem_id": 3}):
+    broken: list[dict[str, Any]] = [{"agent_config": {}}, {"problem_id": ""}, {"problem_id": 3}]
+    for payload in broken:
         with pytest.raises(errors.PayloadSchemaViolation) as refused:
             await problem(tenant, payload)
         assert "problem_id" in str(refused.value)

@@ -344,7 +344,7 @@ async def test_every_event_of_a_workload_is_in_the_audit_with_actor_details_and_
     await yard.report("worker-c", failed(assignment, permanent=True))
     unwanted = await workload(tenant)
     await tenant.tasks.CancelTask(S.CancelTaskRequest(name=unwanted.name, reason="not needed"))
-    found = {}
+    found: dict[str, Any] = {}
     for name in (task.name, bad.name, unwanted.name):
         found |= {one.event_type: one for one in await events(tenant, f'resource = "{name}"')}
     assert set(WORDS.values()) <= found.keys()

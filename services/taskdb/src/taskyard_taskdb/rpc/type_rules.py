@@ -280,7 +280,7 @@ def check_definition(definition: task_type_pb2.TaskType, path: str) -> None:
     bounds = task_type_pb2.TaskType()
     bounds.CopyFrom(definition)
     for demand in ("entity_types", "slot_required", "attempt_timeout_required"):
-        bounds.ClearField(demand)  # type: ignore[arg-type]
+        bounds.ClearField(demand)
     broken = tuple(_broken(spec, bounds, path, "the type itself"))
     if broken:
         raise FieldInvalid(broken)
