@@ -114,7 +114,7 @@ def test_a_filter_that_the_task_does_not_match(text: str) -> None:
         ("", 1, "a field is expected"),
         ("spec.typ = x", 1, "did you mean spec.task_type?"),
         ("status.fase = RUNNING", 1, "did you mean status.phase?"),
-        ("id = a AND payload = b", 12, "known are id"),
+        ("id = a AND payloads = b", 12, "known are id"),
         ("spec.priority = high", 17, "integer"),
         ("spec.priority = 99999999999", 17, "32 bits"),
         ("status.phase = RUNING", 16, "PENDING"),
@@ -184,7 +184,7 @@ def test_the_fields_are_those_of_the_contract() -> None:
     documented = """id spec.task_type spec.slot spec.entity.type spec.entity.id spec.priority status.phase
         status.runner status.attempt status.retry_count status.error.code metadata.create_time
         metadata.update_time status.start_time status.end_time metadata.creator.id metadata.parent_task
-        metadata.labels"""
+        metadata.labels payload"""
     assert set(TASK_FIELDS.paths) == set(documented.split())
 
 

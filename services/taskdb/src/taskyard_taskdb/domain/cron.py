@@ -7,6 +7,7 @@ the first time. All other lines ("*/15 * * * *") run whenever the wall clock mat
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from enum import IntEnum
@@ -25,6 +26,7 @@ ALIASES = {
     "@hourly": "0 * * * *",
 }
 _FIELDS = 5
+_ONE_VALUE = re.compile(r"\b(\w+)-\1/\d+\b")
 _SECOND = timedelta(seconds=1)
 # No zone changes its offset twice within this time.
 _STEP = timedelta(days=7)
@@ -63,7 +65,8 @@ def find_zone(name: str) -> ZoneInfo:
 
 def parse(line: str) -> str:
     """The five fields of a line. Raises CronInvalid."""
-    fields = ALIASES.get(line.strip().lower(), line)
+    # cronsim reads a range of one value with a step, "3-3/5", as "3/5", which goes on to the end.
+    fields = _ONE_VALUE.sub(r"\1", ALIASES.get(line.strip().lower(), line))
     if len(fields.split()) != _FIELDS:
         known = ", ".join(ALIASES)
         raise CronInvalid(
