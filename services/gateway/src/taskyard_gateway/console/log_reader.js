@@ -35,6 +35,8 @@ export class LogReader {
     this.resumeToken = "";
     this.shift = 0;
     this.busy = false;
+    /** @type {Promise<void>} */
+    this.current = Promise.resolve();
     this.closed = false;
   }
 
@@ -53,7 +55,7 @@ export class LogReader {
   }
 
   readEnd() {
-    return this.read(async () => {
+    return this.jump(async () => {
       const page = await this.page({ descending: true });
       const arrived = this.newer ? [] : this.entries;
       this.entries = page.entries.reverse();
@@ -66,7 +68,7 @@ export class LogReader {
   }
 
   readStart() {
-    return this.read(async () => {
+    return this.jump(async () => {
       const page = await this.page({});
       this.entries = page.entries;
       this.olderToken = "";
@@ -160,9 +162,19 @@ export class LogReader {
     };
   }
 
-  /** One reading at a time. @param {() => Promise<void>} work */
-  async read(work) {
-    if (this.busy) return;
+  /** One reading at a time: a jump waits for the one before, more lines are not read twice. @param {() => Promise<void>} work */
+  jump(work) {
+    this.current = this.current.then(() => this.run(work));
+    return this.current;
+  }
+
+  /** @param {() => Promise<void>} work */
+  read(work) {
+    return this.busy ? undefined : this.jump(work);
+  }
+
+  /** @param {() => Promise<void>} work */
+  async run(work) {
     this.busy = true;
     try {
       await work();
