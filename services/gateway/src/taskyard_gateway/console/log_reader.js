@@ -37,6 +37,7 @@ export class LogReader {
     this.busy = false;
     /** @type {Promise<void>} */
     this.current = Promise.resolve();
+    this.interrupted = false;
     this.closed = false;
   }
 
@@ -83,7 +84,8 @@ export class LogReader {
       const oldest = this.entries[0];
       let page = await this.page({ descending: true, pageToken: this.olderToken || "" });
       // The place in the log was lost with dropped lines: it is found again from the end.
-      while (this.olderToken === null && page.token && page.entries.length && before(page.entries[page.entries.length - 1], oldest) >= 0) page = await this.page({ descending: true, pageToken: page.token });
+      while (this.olderToken === null && !this.interrupted && page.token && page.entries.length && before(page.entries[page.entries.length - 1], oldest) >= 0) page = await this.page({ descending: true, pageToken: page.token });
+      if (this.interrupted) return;
       const found = page.entries.filter((/** @type {any} */ entry) => before(entry, oldest) < 0).reverse();
       this.olderToken = page.token;
       this.shift += found.length;
@@ -164,7 +166,8 @@ export class LogReader {
 
   /** One reading at a time: a jump waits for the one before, more lines are not read twice. @param {() => Promise<void>} work */
   jump(work) {
-    this.current = this.current.then(() => this.run(work));
+    this.interrupted = this.busy;
+    this.current = this.current.then(() => { this.interrupted = false; return this.run(work); });
     return this.current;
   }
 
