@@ -103,17 +103,6 @@ test("what tasks wrote is shown inert", async () => {
   await page.waitForSelector("td:has-text('onerror')");
   await open(page, "#/audit");
   await page.waitForSelector("td:has-text('naughty')");
-  const key = { kind: "PRINCIPAL_KIND_TENANT", tenant: "default", description: naughty };
-  assert.equal((await call("POST", "/v1/apiKeys", { apiKey: key })).status, 200);
-  assert.equal((await call("POST", "/v1/tenants/default/taskTypes?taskTypeId=odd", { description: naughty, execution: { external: {} } })).status, 200);
-  await create("stopped", ["true"], { placement: { required: { selector: { matchLabels: { zone: "none" } } } } });
-  assert.equal((await call("POST", "/v1/tenants/default/tasks/stopped:cancel", { reason: naughty })).status, 200);
-  for (const hash of ["#/keys", "#/types", "#/tasks/default/stopped"]) {
-    await open(page, hash);
-    await page.waitForSelector("td:has-text('onerror'), dd:has-text('onerror')");
-    const shown = await page.locator("main").innerText();
-    assert.ok(!shown.includes("\u202e") && !shown.includes("\u001b"), hash);
-  }
   assert.equal(await page.evaluate(() => window.hacked), undefined);
   assert.deepEqual(problems, []);
   await context.close();
