@@ -8,7 +8,7 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test executors flood fuzz hostile httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking ha dist conformance runnerkit clients hellos schedules graphs chaos soak chaosmutations trace
+.PHONY: help setup up demo test executors flood fuzz hostile httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking ha dist conformance runnerkit clients hellos schedules graphs chaos soak chaosmutations trace console-soak
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -119,6 +119,9 @@ chaos: setup ## every fault case that this host can do, against real topologies 
 
 soak: setup ## random faults under load, then the checker (MINUTES=5 SEED=1 TOPOLOGY=fleet|up|both)
 	@.venv/bin/python -m tests.chaos.soak --minutes $(or $(MINUTES),5) --seed $(or $(SEED),1) --topology $(or $(TOPOLOGY),both)
+
+console-soak: setup ## the console beside a million tasks: pages <1 s, a log of a million lines, the heap of a busy list (MINUTES=30)
+	@.venv/bin/python -m tests.console.soak --minutes $(or $(MINUTES),30)
 
 chaosmutations: setup ## put known defects back, one at a time; the fuzzer or a chaos case must find each
 	@.venv/bin/python -m tests.chaos.mutations

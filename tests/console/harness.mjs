@@ -7,15 +7,20 @@ import { chromium } from "playwright-core";
 
 export const { BASE, KEY, ADMIN_KEY, TASKYARD, FOLDER, CHROMIUM, SHOTS, TASKDB_PID } = process.env;
 const AXE = fs.readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
-export const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic", "--js-flags=--expose-gc"];
+export const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic"];
 // Nothing takes this long on a quiet machine; on a busy one nothing fails by the clock.
 const PATIENCE = 120_000;
 const run = promisify(execFile);
 /** @type {import("playwright-core").Browser} */
 let browser;
 
-before(async () => { browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS, timeout: PATIENCE }); });
-after(async () => { await browser.close(); });
+export const launch = async () => { browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS, timeout: PATIENCE }); };
+export const close = () => browser.close();
+// Under the test runner, each file has its browser.
+if (process.env.NODE_TEST_CONTEXT) {
+  before(launch);
+  after(close);
+}
 
 /** The command line of the suite. */
 export async function cli(...words) {
@@ -63,9 +68,18 @@ export async function open(page, hash) {
   await settled(page);
 }
 
-/** Returns once the page has drawn the answers of its calls. */
+/** Returns once no call has been in flight for a while: how long after the page's beginning the last one was answered. */
 export async function settled(page) {
-  await page.waitForFunction(() => new Promise((resolve) => { setTimeout(() => resolve(document.body.getAttribute("aria-busy") === "false" && !document.querySelector(".loading")), 60); }));
+  const last = await page.waitForFunction((quiet) => {
+    const state = (globalThis.settling ||= { at: performance.now() });
+    const busy = document.body.getAttribute("aria-busy") === "true" || document.querySelector(".loading");
+    if (busy) state.at = performance.now();
+    if (performance.now() - state.at < quiet) return 0;
+    const { at } = state;
+    delete globalThis.settling;
+    return at;
+  }, 300, { polling: 20 });
+  return last.jsonValue();
 }
 
 /** Serious findings of axe on the page as it is. */

@@ -4,6 +4,7 @@ import asyncio
 import sys
 from pathlib import Path
 
+from taskyard_standalone.console_link import console_link
 from taskyard_standalone.datadir import DataDirectory
 from taskyard_standalone.errors import StandaloneError
 from taskyard_standalone.settings import UpSettings
@@ -42,7 +43,8 @@ async def _run(settings: UpSettings, data: DataDirectory, requests: StopRequests
         if await requests.unless_stopped(yard.start()):
             served = yard.addresses
             assert served is not None
-            announce(welcome(settings, data.path, Path.cwd(), served.gateway, served.global_tasks))
+            link = await console_link(served.gateway, data.path / "context.toml") if served.gateway else None
+            announce(welcome(settings, data.path, Path.cwd(), served.gateway, served.global_tasks, link))
             await requests.unless_stopped(yard.keep())
     finally:
         if yard.parts:

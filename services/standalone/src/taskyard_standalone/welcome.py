@@ -12,15 +12,25 @@ _NEARBY = ".taskyard"
 
 
 def welcome(
-    settings: UpSettings, data_dir: Path, here: Path, gateway: str = "", global_tasks: str | None = None
+    settings: UpSettings,
+    data_dir: Path,
+    here: Path,
+    gateway: str = "",
+    global_tasks: str | None = None,
+    console: str | None = None,
 ) -> str:
-    """What to print; `here` is the directory the user is in, `gateway` where HTTP is served."""
+    """What to print; `here` is the user's directory, `gateway` serves HTTP, `console` is a sign-in link."""
     command = [*_context(data_dir, here), _program(here), "run", "--", "echo", "hello"]
     lines = ["Ready. In another terminal, try:", f"  {' '.join(command)}"]
     if not settings.runner:
         lines.append("There is no runner on this machine: tasks wait until one connects.")
     if gateway:
-        lines.append(f"Console: http://{gateway}/, signed in by `{' '.join([*command[:-4], 'open'])}`")
+        again = " ".join([*command[:-4], "open"])
+        if console:
+            lines.append(f"Console: {console}")
+            lines.append(f"  That link signs one browser in, within five minutes; `{again}` makes another.")
+        else:
+            lines.append(f"Console: http://{gateway}/, signed in by `{again}`")
         lines.append(f"HTTP and its reference: http://{gateway}/docs")
     if global_tasks:
         lines.append(f"Global tasks without a key: http://{global_tasks}")

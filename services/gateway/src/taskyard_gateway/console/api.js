@@ -23,21 +23,24 @@ export function whenSignedOut(callback) {
  * @param {string} method @param {string} path @param {any} [body] @param {Record<string, any>} [query]
  * @returns {Promise<any>}
  */
-export async function call(method, path, body, query) {
-  const [response, text] = await counted(async () => {
-    const answered = await fetch(path + queryText(query), {
-      method,
-      headers: body === undefined ? {} : { "Content-Type": "application/json" },
-      body: body === undefined ? undefined : JSON.stringify(body),
-      credentials: "same-origin",
-    });
-    return /** @type {const} */ ([answered, await answered.text()]);
+export const call = (method, path, body, query) => counted(() => send(method, path, body, query));
+
+/** A call that takes long by its nature: the page is complete without its answer. @param {string} path @param {any} [body] */
+export const postInBackground = (path, body = {}) => send("POST", path, body);
+
+/** @param {string} method @param {string} path @param {any} [body] @param {Record<string, any>} [query] */
+async function send(method, path, body, query) {
+  const response = await fetch(path + queryText(query), {
+    method,
+    headers: body === undefined ? {} : { "Content-Type": "application/json" },
+    body: body === undefined ? undefined : JSON.stringify(body),
+    credentials: "same-origin",
   });
+  const text = await response.text();
   const answer = text && (response.headers.get("content-type") || "").includes("json") ? JSON.parse(text) : {};
   if (response.ok) return answer;
-  const error = new ApiError(response.status, answer);
   if (response.status === 401 && path !== "session") onSignedOut();
-  throw error;
+  throw new ApiError(response.status, answer);
 }
 
 let inFlight = 0;

@@ -15,7 +15,7 @@ import { Tenants } from "./pages/tenants.js";
 import { Types } from "./pages/types.js";
 import { go, here, link, useRoute } from "./router.js";
 
-/** What the signed-in key may see and do. @typedef {{admin: boolean, writes: boolean, tenant: string, parent: string, key: string}} Me */
+/** What the signed-in key may see and do. @typedef {{admin: boolean, writes: boolean, tenant: string, parent: string, key: string, expires: string}} Me */
 
 /** @type {[string, string, any, boolean][]} path, title, page, for administrators only */
 const PAGES = [
@@ -34,7 +34,7 @@ const PAGES = [
 function meOf(key) {
   const admin = key.kind === "PRINCIPAL_KIND_ADMIN";
   const tenant = key.tenant || here().query.get("tenant") || sessionStorage.getItem("tenant") || "default";
-  return { admin, writes: !key.readOnly, tenant, parent: admin ? "tenants/-" : `tenants/${tenant}`, key: key.name };
+  return { admin, writes: !key.readOnly, tenant, parent: admin ? "tenants/-" : `tenants/${tenant}`, key: key.name, expires: key.expireTime || "" };
 }
 
 function App() {

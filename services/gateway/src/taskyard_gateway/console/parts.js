@@ -43,9 +43,9 @@ export const Table = ({ columns, rows, empty, key }) =>
 
 /**
  * A dialog that asks before something is changed.
- * @param {{title: string, children?: any, action: string, onConfirm: () => Promise<any>, onClose: () => void}} properties
+ * @param {{title: string, children?: any, action: string, disabled?: boolean, onConfirm: () => Promise<any>, onClose: () => void}} properties
  */
-export function Confirm({ title, children, action, onConfirm, onClose }) {
+export function Confirm({ title, children, action, disabled, onConfirm, onClose }) {
   const dialog = useRef(/** @type {any} */ (null));
   const [error, setError] = useState(/** @type {any} */ (null));
   const [busy, setBusy] = useState(false);
@@ -63,7 +63,7 @@ export function Confirm({ title, children, action, onConfirm, onClose }) {
   return html`<dialog ref=${dialog} onClose=${onClose} aria-label=${title}>
     <h2>${title}</h2>${children}<${Problem} error=${error} />
     <div class="actions"><button onClick=${onClose}>Keep it as it is</button>
-      <button class="primary" disabled=${busy} onClick=${confirm}>${busy ? "Working…" : action}</button></div>
+      <button class="primary" disabled=${busy || disabled} onClick=${confirm}>${busy ? "Working…" : action}</button></div>
   </dialog>`;
 }
 

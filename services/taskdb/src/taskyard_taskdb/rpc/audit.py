@@ -74,6 +74,8 @@ def _fill_details(details: struct_pb2.Struct, change: LoggedChange) -> None:
             values["from_phase"] = Phase(change.previous_phase).name
         if change.generation:
             values |= {"generation": change.generation, "attempt": change.attempt}
+        if change.event == ChangeEvent.TASK_RETRY_SCHEDULED and change.next_attempt_time:
+            values["next_attempt_time"] = change.next_attempt_time.isoformat()
         if change.runner_id:
             values["runner"] = f"runners/{change.runner_id}"
     for name in ("error_code", "exit_code"):

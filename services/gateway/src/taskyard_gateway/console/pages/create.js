@@ -1,7 +1,7 @@
 // A new task: by kind or by task type, with a dry run that explains where it would run.
-import { all, post } from "../api.js";
+import { all, get, post } from "../api.js";
 import { html, useEffect, useState } from "../dom.js";
-import { inert, last } from "../format.js";
+import { bytesText, inert, last } from "../format.js";
 import { Problem, taskLink, useRead } from "../parts.js";
 import { SchemaForm } from "../schema_form.js";
 import { go } from "../router.js";
@@ -9,13 +9,20 @@ import { Explanation } from "./explain.js";
 
 const KINDS = ["command", "script", "container", "function", "external"];
 
-/** @param {{me: import("../main.js").Me}} properties */
-export function Create({ me }) {
-  const [form, setForm] = useState(/** @type {any} */ (cloned() || { tenant: me.tenant, kind: "command", program: "echo hello", script: "echo hello", interpreter: "INTERPRETER_BASH", image: "", type: "", payload: {}, labels: "", priority: "", timeout: "", retries: "" }));
+/** @param {{me: import("../main.js").Me, route: import("../router.js").Route}} properties */
+export function Create({ me, route }) {
+  const [form, setForm] = useState(/** @type {any} */ (cloned() || { tenant: route.query.get("tenant") || me.tenant, kind: "command", program: "echo hello", script: "echo hello", interpreter: "INTERPRETER_BASH", image: "", type: route.query.get("type") || "", payload: {}, labels: "", priority: "", timeout: "", retries: "" }));
   const [problem, setProblem] = useState(/** @type {any} */ (null));
   const [dry, setDry] = useState(/** @type {any} */ (null));
-  const types = useRead(() => all(`v1/tenants/${form.tenant}/taskTypes`, "taskTypes").catch(() => []), [form.tenant]);
-  const chosen = (types.value || []).find((/** @type {any} */ type) => last(type.name) === form.type);
+  const types = useRead(async () => {
+    const own = await all(`v1/tenants/${form.tenant}/taskTypes`, "taskTypes").catch(() => []);
+    const shared = form.tenant === "system" ? [] : await all("v1/tenants/system/taskTypes", "taskTypes").catch(() => []);
+    return [...own, ...shared.filter((each) => !own.some((type) => last(type.name) === last(each.name)))];
+  }, [form.tenant]);
+  const listed = (types.value || []).find((/** @type {any} */ type) => last(type.name) === form.type);
+  // A list leaves schemas out.
+  const whole = useRead(() => (listed ? get(`v1/${listed.name}`) : Promise.resolve(null)), [listed?.name]);
+  const chosen = listed && whole.value?.taskType?.name === listed.name ? whole.value.taskType : listed;
   const set = (/** @type {Record<string, any>} */ changes) => { setForm((/** @type {any} */ before) => ({ ...before, ...changes })); setDry(null); };
   const field = (/** @type {string} */ name) => ({ value: form[name], onInput: (/** @type {any} */ event) => set({ [name]: event.target.value }) });
   const check = () => { setProblem(null); try { setDry(specOf(form, chosen)); } catch (error) { setProblem(error); } };
@@ -42,10 +49,10 @@ export function Create({ me }) {
     <fieldset><legend>Payload</legend><${SchemaForm} schema=${schemaOf(chosen)} value=${form.payload} onChange=${(/** @type {any} */ payload) => set({ payload })} /></fieldset>
     <label>Id <input ...${field("id")} placeholder="made by the server" /></label>
     <label>Labels <input ...${field("labels")} placeholder="team=docs urgent=yes" /></label>
-    <label>Priority <input type="number" min="0" max="1000" ...${field("priority")} /></label>
+    <details><summary>Priority, retries, timeout</summary><label>Priority <input type="number" min="0" max="1000" ...${field("priority")} /></label>
     <label>Retries <input type="number" min="0" ...${field("retries")} /></label>
-    <label>Timeout of an attempt (s) <input type="number" min="1" ...${field("timeout")} /></label>
-    <${Problem} error=${problem || types.error} />
+    <label>Timeout of an attempt (s) <input type="number" min="1" ...${field("timeout")} /></label></details>
+    <${Problem} error=${problem || types.error || whole.error} />
     <div class="actions"><button type="button" onClick=${check}>Dry run: where would it run?</button><button class="primary">Create</button></div></form>
     ${dry ? html`<section aria-label="dry run"><h2>Dry run</h2><${Explanation} me=${me} subject=${{ spec: dry }} tenant=${form.tenant} /></section>` : null}`;
 }
@@ -53,7 +60,7 @@ export function Create({ me }) {
 /** @param {any} type */
 function schemaOf(type) {
   try {
-    return type?.payloadSchema ? JSON.parse(type.payloadSchema) : null;
+    return type?.payloadSchema ? JSON.parse(bytesText(type.payloadSchema)) : null;
   } catch {
     return null;
   }

@@ -29,11 +29,16 @@ export function Explanation({ me, subject, version, tenant }) {
 /** What the API can do about a closed gate. @returns {[string, () => Promise<any>][]} @param {import("../main.js").Me} me @param {any} gate @param {any} subject */
 function remedies(me, gate, subject) {
   const kind = word(gate.gate, "GATE_");
+  const blocker = gate.blocker || "";
+  const patch = (/** @type {Record<string, any>} */ change) => () => call("PATCH", `v1/${blocker}`, { name: blocker, ...change }, { updateMask: Object.keys(change).join(",") });
   if (kind === "PHASE" && subject.name && /paused/i.test(gate.message)) return [["Resume", () => post(`v1/${subject.name}:resume`)]];
-  if (kind === "SLOT" && /\/tasks\//.test(gate.blocker || "")) return [["Cancel its holder", () => post(`v1/${gate.blocker}:cancel`, { reason: "console" })]];
-  if (kind === "PAUSED" && me.admin && /^tenants\/[^/]+$/.test(gate.blocker || ""))
-    return [["Resume the tenant's queue", () => call("PATCH", `v1/${gate.blocker}`, { name: gate.blocker, queuePaused: false }, { updateMask: "queuePaused" })]];
-  if (kind === "QUARANTINE" && me.admin && /quarantines\//.test(gate.blocker || "")) return [["Release", () => post(`v1/${gate.blocker}:release`)]];
+  if (kind === "PHASE" && subject.name && /^retry /.test(gate.remedy || "") && !blocker) return [["Retry", () => post(`v1/${subject.name}:retry`)]];
+  if (kind === "SLOT" && /\/tasks\//.test(blocker)) return [["Cancel its holder", () => post(`v1/${blocker}:cancel`, { reason: "console" })]];
+  if (kind === "PAUSED" && /\/taskTypes\//.test(blocker)) return [["Resume the type's queue", patch({ queuePaused: false })]];
+  if (kind === "PAUSED" && me.admin && /suspended/.test(gate.message)) return [["End the suspension", patch({ suspended: false })]];
+  if (kind === "PAUSED" && me.admin) return [["Resume the tenant's queue", patch({ queuePaused: false })]];
+  if (kind === "TASK_TYPE" && /\/taskTypes\//.test(blocker)) return [["Enable the type", patch({ disabled: false })]];
+  if (kind === "QUARANTINE" && me.admin && /quarantines\//.test(blocker)) return [["Release", () => post(`v1/${blocker}:release`)]];
   return [];
 }
 

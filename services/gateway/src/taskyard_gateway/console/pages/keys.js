@@ -14,7 +14,15 @@ export function Keys({ me }) {
     event.preventDefault();
     const form = new FormData(event.target);
     try {
-      const answer = await post("v1/apiKeys", { apiKey: { kind: "PRINCIPAL_KIND_TENANT", tenant: form.get("tenant") || me.tenant, description: form.get("description"), readOnly: form.get("readOnly") === "on" } });
+      const kind = String(form.get("kind") || "TENANT");
+      // A key may not outlive the one that makes it, as that of a session by a one-time link.
+      const ends = [me.expires, form.get("days") && new Date(Date.now() + Number(form.get("days")) * 86400e3).toISOString()].filter(Boolean).sort();
+      const apiKey = {
+        kind: `PRINCIPAL_KIND_${kind}`, ...(kind === "TENANT" ? { tenant: form.get("tenant") || me.tenant } : {}), description: form.get("description"), readOnly: form.get("readOnly") === "on",
+        ...(ends.length ? { expireTime: ends[0] } : {}),
+      };
+      const answer = await post("v1/apiKeys", { apiKey });
+      setProblem(null);
       setMade(answer.secret);
       reload();
     } catch (refused) {
@@ -22,8 +30,9 @@ export function Keys({ me }) {
     }
   };
   return html`<h1>Keys</h1><${Problem} error=${problem || error} />
-    ${me.writes ? html`<form class="toolbar" onSubmit=${create}>${me.admin ? html`<label>Tenant <input name="tenant" value=${me.tenant} /></label>` : null}
-      <label>For what <input name="description" required /></label><label><input type="checkbox" name="readOnly" /> read-only</label><button class="primary">Create a key</button></form>` : null}
+    ${me.writes ? html`<form class="toolbar" onSubmit=${create}>${me.admin ? html`<label>Kind <select name="kind"><option value="TENANT">tenant</option><option value="ADMIN">administrator</option></select></label><label>Tenant <input name="tenant" value=${me.tenant} /></label>` : null}
+      <label>For what <input name="description" required /></label><label>Ends after days <input class="short" name="days" type="number" min="1" placeholder="never" /></label><label><input type="checkbox" name="readOnly" /> read-only</label><button class="primary">Create a key</button></form>
+      ${me.expires ? html`<p class="empty">You are signed in until ${clock(me.expires)}: keys that you make end then too. Sign in with a key to make lasting ones.</p>` : null}` : null}
     ${made ? html`<p class="note" role="status">Store it now, it cannot be shown again: <code>${made}</code> <button onClick=${() => setMade("")}>Done</button></p>` : null}
     <${Table} rows=${value || []} empty="None." columns=${[
       ["Key", (/** @type {any} */ key) => last(key.name)],

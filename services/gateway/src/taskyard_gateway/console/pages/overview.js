@@ -1,5 +1,5 @@
 // How the yard is doing: counts, throughput, runners, shares, and what the doctor says.
-import { get, post } from "../api.js";
+import { get, postInBackground } from "../api.js";
 import { html, useEffect, useState } from "../dom.js";
 import { duration, fromDuration, number, PHASES, word } from "../format.js";
 import { live } from "../live.js";
@@ -18,10 +18,18 @@ export function Overview({ me }) {
     <section aria-label="tasks of the last 24 hours"><h2>Tasks of the last 24 hours</h2><div class="tiles">${PHASES.map((phase) => html`
       <a class="tile" href=${link(["tasks"], { filter: `status.phase = ${phase}` })}><b>${number(counts.get(phase))}</b><span class=${`phase-${phase.toLowerCase()}`}>${phase}</span></a>`)}</div>
       <p>Waited ${duration(fromDuration(group.queueDuration?.p50))} (p95 ${duration(fromDuration(group.queueDuration?.p95))}), ran ${duration(fromDuration(group.runDuration?.p50))} (p95 ${duration(fromDuration(group.runDuration?.p95))}).${" "}
-        ${group.oldestPendingAge ? `The oldest waits for ${duration(fromDuration(group.oldestPendingAge))}.` : "Nothing waits."}</p></section>
+        ${group.oldestPendingAge ? html`<${Oldest} age=${group.oldestPendingAge} />` : "Nothing waits."}</p></section>
     <${Hour} points=${series.value?.points || []} />
     <${Recent} />
     ${me.admin ? html`<${Shares} /><${DoctorSummary} />` : null}`;
+}
+
+/** How long the oldest task has waited, with a link to it: what waits and was created in that second. @param {{age: string}} properties */
+function Oldest({ age }) {
+  const created = Date.now() - fromDuration(age);
+  const time = (/** @type {number} */ offset) => new Date(created + offset).toISOString();
+  const filter = `status.phase = PENDING AND metadata.create_time >= "${time(-1000)}" AND metadata.create_time <= "${time(6000)}"`;
+  return html`<a href=${link(["tasks"], { filter, since: "all" })}>The oldest</a> waits for ${duration(fromDuration(age))}.`;
 }
 
 /** @param {{status: any}} properties */
@@ -76,12 +84,22 @@ function Shares() {
     ]} /></section>`;
 }
 
+// An examination reads whole tables, so its answer is kept for a while.
+const EXAMINED_MS = 600_000;
+
+/** What the doctor found last, at most ten minutes ago in this tab. */
+async function examined() {
+  const kept = JSON.parse(sessionStorage.getItem("doctor") || "null");
+  if (kept && Date.now() - kept.time < EXAMINED_MS) return kept;
+  const { healthy = false, findings = [] } = await postInBackground("v1/doctor:run");
+  const found = { time: Date.now(), healthy, open: findings.filter((/** @type {any} */ each) => Number(each.count) > 0), seals: findings.find((/** @type {any} */ each) => each.check === "seals") };
+  sessionStorage.setItem("doctor", JSON.stringify(found));
+  return found;
+}
+
 function DoctorSummary() {
-  const found = useRead(() => post("v1/doctor:run"), [], 60_000);
-  if (!found.value) return html`<${Problem} error=${found.error} />`;
-  const open = (found.value.findings || []).filter((/** @type {any} */ each) => Number(each.count) > 0);
-  const seals = (found.value.findings || []).find((/** @type {any} */ each) => each.check === "seals");
-  return html`<section aria-label="doctor"><h2>Doctor</h2><p class=${found.value.healthy ? "good" : "problem"}>
-    ${found.value.healthy ? "✓ Every invariant holds." : `✗ ${open.map((/** @type {any} */ each) => each.check).join(", ")}`}
-    ${seals && Number(seals.count) === 0 ? " Seals of the audit trail are intact." : ""} <a href=${link(["doctor"])}>Details</a></p></section>`;
+  const { value, error } = useRead(examined, [], 60_000);
+  return html`<section aria-label="doctor"><h2>Doctor</h2><${Problem} error=${error} />${value ? html`<p class=${value.healthy ? "good" : "problem"}>
+    ${value.healthy ? "✓ Every invariant holds." : `✗ ${value.open.map((/** @type {any} */ each) => each.check).join(", ")}`}
+    ${value.seals ? (Number(value.seals.count || 0) === 0 ? " Seals of the audit trail are intact." : " Seals of the audit trail are broken.") : ""} <a href=${link(["doctor"])}>Details</a></p>` : error ? null : html`<p class="empty">Examining…</p>`}</section>`;
 }

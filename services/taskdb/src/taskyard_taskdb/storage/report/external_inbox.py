@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable
 
 from taskyard.errors import NotFound, TaskyardError
-from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.event import ExternalReported
 from taskyard_taskdb.domain.lifecycle import apply
 from taskyard_taskdb.domain.names import task_name
@@ -15,11 +13,12 @@ from taskyard_taskdb.domain.task import Actor, TaskState
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.storage.action.actions import AfterCommit, expect, is_repeat
-from taskyard_taskdb.storage.change_log.append import TASK, ChangeRow, insert_changes
+from taskyard_taskdb.storage.change_log.append import ChangeRow, insert_changes
 from taskyard_taskdb.storage.create.request_ids import Method, Request
 from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.read.tasks import Key
+from taskyard_taskdb.storage.report.rejections import rejection
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.transition.load import Loaded, load_for_update
 from taskyard_taskdb.storage.transition.write import write
@@ -107,34 +106,8 @@ class ReportInbox:
                 event = self._read_report(report, current, actor)
                 transitions.append(apply(current, event, loaded.now, _rng))
             except TaskyardError as error:
-                rejected.append(rejection(current, actor, loaded, error))
+                rejected.append(rejection(current, actor, loaded.now, error))
         await insert_changes(tx, rejected)
         if counted is not None:
             counted.extend(row[0] for row in rows)
         return transitions
-
-
-def rejection(task: TaskState, actor: Actor, loaded: Loaded, error: TaskyardError) -> ChangeRow:
-    return ChangeRow(
-        time=loaded.now,
-        version=task.version,
-        generation=task.generation,
-        next_attempt_time=task.next_attempt_time,
-        attempt=task.attempt,
-        retry_count=task.retry_count,
-        runner_loss_count=task.runner_loss_count,
-        exit_code=task.exit_code,
-        resource_kind=TASK,
-        event=ChangeEvent.TASK_REPORT_REJECTED,
-        actor_type=actor.type,
-        phase=task.phase,
-        previous_phase=0,
-        pending_reason=task.pending_reason,
-        tenant_id=task.tenant_id,
-        resource_id=task.task_id,
-        actor_id=actor.id,
-        runner_id=None,
-        error_code=None,
-        request_id=None,
-        details=json.dumps({"reason": error.reason, "message": error.message[:1000]}),
-    )

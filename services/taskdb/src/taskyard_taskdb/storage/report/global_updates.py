@@ -30,7 +30,8 @@ from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Row, Tx
 from taskyard_taskdb.storage.read import tasks
 from taskyard_taskdb.storage.read.tasks import Key, TaskRecord
-from taskyard_taskdb.storage.report.external_inbox import ReadReport, ReportInbox, rejection
+from taskyard_taskdb.storage.report.external_inbox import ReadReport, ReportInbox
+from taskyard_taskdb.storage.report.rejections import rejection
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.transition.load import Loaded, load_for_update
 from taskyard_taskdb.storage.transition.write import write
@@ -196,7 +197,7 @@ class UpdateWriter(ReportInbox):
             try:
                 step = apply(task, self._read_report(report, task, actor), loaded.now, _rng)
             except TaskyardError as error:
-                rejected.append(rejection(task, actor, loaded, error))
+                rejected.append(rejection(task, actor, loaded.now, error))
                 continue
             current[tenant_id, task_id] = step.task
             steps.append(step)

@@ -1,0 +1,118 @@
+// What one can do on the pages beyond the first path: timeline, forms, views, quotas, keys, and reading long logs.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import { test } from "node:test";
+import { ADMIN_KEY, call, create, KEY, open, settled, signedIn } from "./harness.mjs";
+
+const base64 = (value) => Buffer.from(JSON.stringify(value)).toString("base64");
+
+test("the timeline shows runs and back-offs, and the output of both runs", async () => {
+  await create("fails-twice", ["sh", "-c", "echo try; exit 7"], { retry: { maxRetries: 1, restart: "RESTART_POLICY_ON_FAILURE" } });
+  const { page, problems, context } = await signedIn();
+  await open(page, "#/tasks/default/fails-twice");
+  await page.waitForSelector("h1 .phase-exhausted, h1 .phase-failed");
+  await page.waitForSelector("section[aria-label=runs] td:has-text('back-off')");
+  assert.equal(await page.locator("section[aria-label=runs] td:has-text('exit 7')").count(), 2);
+  assert.equal(await page.locator(".log .line:has-text('try')").count(), 2, "the lines of both runs");
+  assert.deepEqual(problems, []);
+  await context.close();
+});
+
+test("a form is made from a type's schema, and a task is cloned into it", async () => {
+  const schema = { type: "object", required: ["city"], properties: { city: { type: "string", title: "City" }, count: { type: "integer", minimum: 1 } } };
+  const type = { description: "Greets a city", payloadSchema: base64(schema), execution: { command: { program: "echo", args: ["hello"] } } };
+  const made = await call("POST", "/v1/tenants/default/taskTypes?taskTypeId=greet", type, ADMIN_KEY);
+  assert.ok([200, 409].includes(made.status), JSON.stringify(made.body));
+  const { page, problems, context } = await signedIn();
+  await open(page, "#/types");
+  await page.click("a:has-text('Create a task')");
+  await page.getByLabel("City *").fill("Oslo");
+  await page.getByLabel("count").fill("3");
+  await page.click("button:has-text('Create')");
+  await page.waitForSelector("h1 .phase-succeeded");
+  await page.click("button:has-text('Show the payload')");
+  assert.match(await page.locator("pre.value").innerText(), /"city": "Oslo"/);
+  await page.click("button:has-text('Clone')");
+  await page.waitForSelector("h1:has-text('Create a task')");
+  await page.waitForFunction(() => [...document.querySelectorAll("form.create input")].some((input) => input.value === "Oslo"));
+  assert.deepEqual(problems, []);
+  await context.close();
+});
+
+test("a list is narrowed by chips, kept as a view with its columns, and exported", async () => {
+  await create("chip-1", ["true"], { metadata: { labels: { colour: "red" } } });
+  await create("chip-2", ["true"], { metadata: { labels: { colour: "blue" } } });
+  const { page, problems, context } = await signedIn();
+  await open(page, "#/tasks");
+  await page.click("button.chip:has-text('colour=red')");
+  await page.waitForSelector("td:has-text('chip-2')", { state: "detached" });
+  await page.click("summary:has-text('Columns')");
+  await page.check("text=Labels");
+  await page.waitForSelector("td:has-text('colour=red')");
+  await page.click("button:has-text('Save this view')");
+  await page.fill("dialog input", "reds");
+  await page.click("dialog button:has-text('Save')");
+  await open(page, "#/overview");
+  await open(page, "#/tasks");
+  await page.waitForSelector("td:has-text('chip-2')");
+  await page.click(".chip.view a:has-text('reds')");
+  await page.waitForSelector("td:has-text('chip-2')", { state: "detached" });
+  await page.waitForSelector("td:has-text('colour=red')");
+  const [file] = await Promise.all([page.waitForEvent("download"), page.click("button:has-text('Export')")]);
+  const lines = fs.readFileSync(await file.path(), "utf8").trim().split("\n").map((line) => JSON.parse(line));
+  assert.deepEqual(lines.map((task) => task.metadata.id), ["chip-1"]);
+  assert.deepEqual(problems, []);
+  await context.close();
+});
+
+test("why nothing goes to a runner, a quota that is changed, and a key that is made and revoked", async () => {
+  await create("elsewhere", ["true"], { placement: { required: { selector: { matchLabels: { zone: "venus" } } } } });
+  const { page, problems, context } = await signedIn(ADMIN_KEY);
+  await open(page, "#/runners");
+  await page.click("button:has-text('Why nothing?')");
+  await page.waitForSelector("section[aria-label='why nothing goes there'] td:has-text('venus')");
+  await page.click("button:has-text('Drain')");
+  await page.click("button:has-text('Undrain')");
+  await open(page, "#/tenants");
+  await page.click("tr:has-text('default') button:has-text('Quota…')");
+  await page.getByLabel("Tasks that wait").fill("1234567");
+  await page.click("dialog button:has-text('Save')");
+  await page.waitForSelector("td:has-text('1,234,567')");
+  await open(page, "#/keys");
+  await page.getByLabel("For what").fill("made by a test");
+  await page.click("button:has-text('Create a key')");
+  await page.waitForSelector(".note code");
+  await page.click("tr:has-text('made by a test') button:has-text('Revoke…')");
+  await page.click("dialog button:has-text('Revoke')");
+  await page.waitForSelector("tr:has-text('made by a test') td:has-text('revoked')");
+  await open(page, "#/doctor");
+  await page.waitForSelector("td:has-text('lease-without-task')");
+  assert.deepEqual(problems, []);
+  await context.close();
+});
+
+test("a long log is followed, scrolled back, read from its first line, searched and downloaded", async () => {
+  await create("counts", ["seq", "30000"]);
+  const { page, problems, context } = await signedIn(KEY);
+  await open(page, "#/tasks/default/counts");
+  await page.waitForSelector("h1 .phase-succeeded");
+  await page.waitForFunction(() => document.querySelector(".log .line:last-child")?.textContent.endsWith(" 30000"));
+  assert.ok((await page.locator(".log .line").count()) < 150, "only the lines on the screen are elements");
+  await page.evaluate(() => { document.querySelector(".log").scrollTop = 0; });
+  const loaded = () => page.evaluate(() => Number(document.querySelector("section[aria-label=output] [role=status]").textContent.split(" ")[0].replace(",", "")));
+  const until = async (count) => { while ((await loaded()) < count) await page.waitForTimeout(50); };
+  await until(2000);
+  await page.click("button:has-text('First line')");
+  await page.waitForFunction(() => document.querySelector(".log .line")?.textContent.endsWith(" 1"));
+  await page.evaluate(() => { const log = document.querySelector(".log"); log.scrollTop = log.scrollHeight; });
+  await until(2000);
+  await page.getByLabel("Search").fill("1999");
+  await settled(page);
+  assert.equal(await page.locator(".log .line").count(), 1);
+  const [file] = await Promise.all([page.waitForEvent("download"), page.click("button:has-text('Download')")]);
+  const lines = fs.readFileSync(await file.path(), "utf8").trim().split("\n");
+  assert.equal(lines.length, 30000);
+  assert.ok(lines[0].endsWith(" 1") && lines[29999].endsWith(" 30000"));
+  assert.deepEqual(problems, []);
+  await context.close();
+});
