@@ -5,8 +5,8 @@ Deploy: pre. Code of before does not read the new table, and stores no task of t
 
 from alembic import op
 
-revision = "s0009"
-down_revision = "s0008"
+revision = "s0007"
+down_revision = "s0006"
 
 
 def upgrade() -> None:

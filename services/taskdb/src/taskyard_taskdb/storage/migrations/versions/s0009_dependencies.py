@@ -5,8 +5,8 @@ Deploy: pre. The columns have no default, so that no row is rewritten; code of b
 
 from alembic import op
 
-revision = "s0011"
-down_revision = "s0010"
+revision = "s0009"
+down_revision = "s0008"
 
 
 def upgrade() -> None:

@@ -5,7 +5,7 @@ Deploy: pre. The column has no default, so that no row is rewritten.
 
 from alembic import op
 
-revision = "s0008"
+revision = "s0006"
 down_revision = "s0005"
 
 

@@ -5,8 +5,8 @@ Deploy: pre. Code of before neither reads nor writes the new tables.
 
 from alembic import op
 
-revision = "s0010"
-down_revision = "s0009"
+revision = "s0008"
+down_revision = "s0007"
 
 
 def upgrade() -> None:
