@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from taskyard.context import ContextError, ContextExpired, find_context
+from taskyard import errors
+from taskyard.cli.failure import explain
+from taskyard.context import Context, ContextError, ContextExpired, find_context
 
 
 def write(file: Path, text: str) -> None:
@@ -48,6 +50,20 @@ def test_a_key_of_another_server_is_not_sent(tmp_path: Path) -> None:
     write(tmp_path / ".taskyard/context.toml", 'address = "here:1"\nkey = "k-here"\n')
     assert find_context({"address": "elsewhere:1"}, home(tmp_path), tmp_path).key == ""
     assert find_context({"address": "here:1"}, home(tmp_path), tmp_path).key == "k-here"
+
+
+def test_a_key_is_sent_to_each_of_the_replicas_it_was_configured_with(tmp_path: Path) -> None:
+    write(tmp_path / ".taskyard/context.toml", 'address = "a:1, b:1"\nkey = "k-file"\n')
+    environment = home(tmp_path) | {"TASKYARD_ADDRESS": "c:1,d:1", "TASKYARD_KEY": "k-env"}
+    for address, key in (
+        ("b:1", "k-file"),
+        ("b:1,a:1", "k-file"),
+        ("d:1", "k-env"),
+        ("a:1,c:1", ""),
+        ("a:11", ""),
+    ):
+        found = find_context({"address": address}, environment, tmp_path)
+        assert (found.address, found.key) == (address, key)
 
 
 @pytest.mark.parametrize("variable", ["TASKYARD_KEY", "TASKYARD_ADMIN_KEY"])
@@ -173,3 +189,10 @@ def test_a_context_of_the_configuration_file_is_selected_by_name(tmp_path: Path)
     write(config, 'current = "c"\n')
     with pytest.raises(ContextError, match="current = 'c' names no context"):
         find_context({}, home(tmp_path), tmp_path / "home")
+
+
+def test_a_key_that_an_explicit_address_lacks_is_named() -> None:
+    error = errors.Unauthenticated("no key")
+    lacks = str(explain(error, Context("a:1", source="argument")))
+    assert "only sent to the address that it was configured with" in lacks and "--key" in lacks
+    assert "set TASKYARD_KEY" in str(explain(error, Context("a:1", source="TASKYARD_ADDRESS")))

@@ -84,9 +84,10 @@ def find_context(
     """The effective context; raises ContextError if no server is configured or a file is damaged.
 
     Each layer fills in values that earlier layers did not set. A layer with a different address is skipped:
-    its key belongs to another server and must not be sent to this one. For the same reason a key of the
-    environment is not sent to an address that only a file names: somebody else may have written that file.
-    `name` selects a context of the configuration file, in place of the files that are found otherwise.
+    its key belongs to another server and must not be sent to this one; one of the replicas that a layer
+    lists is not different. For the same reason a key of the environment is not sent to an address that only
+    a file names: somebody else may have written that file. `name` selects a context of the configuration
+    file, in place of the files that are found otherwise.
     """
     environment = os.environ if environment is None else environment
     address, source, found = "", "", dict[str, str]()
@@ -95,7 +96,7 @@ def find_context(
             if address:
                 continue
             raise layer.problem
-        if address and layer.values.get("address", address) != address:
+        if address and not _names(layer.values.get("address", address), address):
             continue
         if not address and "address" in layer.values:
             address, source = layer.values["address"], layer.source
@@ -109,6 +110,11 @@ def find_context(
         )
     _check_addresses(found, source)
     return Context(**found, source=source)
+
+
+def _names(listed: str, address: str) -> bool:
+    """Whether each replica of `address` is one of those that are listed."""
+    return {one.strip() for one in address.split(",")} <= {one.strip() for one in listed.split(",")}
 
 
 def _merge(found: Mapping[str, str], values: Mapping[str, str]) -> dict[str, str]:

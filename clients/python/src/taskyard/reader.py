@@ -185,7 +185,8 @@ class Reader(Connected):
             if response.satisfied:
                 return Task(response.task)
             if ends is not None and time.monotonic() >= ends:
-                raise TimeoutError(f"{name} is still {Task(response.task).phase} after {timeout}")
+                waited = f"{to_timedelta(timeout or 0).total_seconds():g} s"
+                raise TimeoutError(f"{name} is still {Task(response.task).phase} after {waited}")
 
     def wait_all(self, tasks: Iterable[str | Task]) -> Stream[Task]:
         """Each of these tasks once it has ended; a thousand at a time, in the order in which they end.

@@ -60,10 +60,10 @@ def explain(error: errors.TaskyardError, context: Context) -> CommandFailed:
         return CommandFailed(f"{_line(error)} ({where})", UNREACHABLE)
     if isinstance(error, errors.Unauthenticated):
         problem = "the key is rejected" if context.key else "a key is required"
-        return CommandFailed(
-            f'{problem} by the server at {where}; set TASKYARD_KEY, or put key = "…" into the context file',
-            REFUSED,
-        )
+        remedy = 'set TASKYARD_KEY, or put key = "…" into the context file'
+        if not context.key and context.source == "argument":
+            remedy = "a key is only sent to the address that it was configured with; give one with --key"
+        return CommandFailed(f"{problem} by the server at {where}; {remedy}", REFUSED)
     if isinstance(error, errors.Unimplemented) and not error.reason:
         return CommandFailed(f"{_line(error)} ({context.source})", UNREACHABLE)
     if isinstance(error, errors.PermissionDenied):
