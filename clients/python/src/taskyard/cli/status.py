@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -19,6 +20,7 @@ from taskyard.names import last_segment
 from taskyard.v1 import admin_service_pb2 as pb
 
 STATUS_SECONDS = 10.0
+REASON_SECONDS = 5.0
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -39,6 +41,17 @@ async def status(client: Client, output: str) -> int:
     """
     serving = await _print_servers(client, output == "table")
     if not serving:
+        found = await reasons(client)
+        if found is not None and output != "table":
+            print_message(found, output)
+        elif found is not None:
+            screen.print_fields(_fields(found))
+        _print_problems(found)
+        if found is None:
+            click.echo(
+                "taskyard: work cannot proceed; the log of a service that does not serve has the reason",
+                err=True,
+            )
         return UNREACHABLE
     try:
         found = await client.admin.system_status(timeout=STATUS_SECONDS)
@@ -54,9 +67,25 @@ async def status(client: Client, output: str) -> int:
         click.echo(f"The key is accepted; tenant {await client.tenant()}, from {client.context.source}.")
     for weakness in await _weaknesses(client):
         click.echo(f"warning: {screen.clean(weakness)}", err=True)
+    _print_problems(found)
+    return FAILED if found is not None and not found.operational else 0
+
+
+async def reasons(client: Client) -> pb.GetSystemStatusResponse | None:
+    """What a taskdb that runs but does not serve knows of it; none if it does not answer soon."""
+    states = [await client.server_state(one) for one in split_addresses(client.context.address)]
+    if all(state == "not reachable" for state in states):
+        return None
+    try:
+        async with asyncio.timeout(REASON_SECONDS):
+            return await client.admin.system_status(timeout=REASON_SECONDS)
+    except (errors.TaskyardError, TimeoutError):
+        return None
+
+
+def _print_problems(found: pb.GetSystemStatusResponse | None) -> None:
     for problem in found.problems if found is not None else ():
         click.echo(f"taskyard: {screen.clean(problem)}", err=True)
-    return FAILED if found is not None and not found.operational else 0
 
 
 async def _weaknesses(client: Client) -> list[str]:
