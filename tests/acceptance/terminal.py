@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import fcntl
 import os
@@ -44,6 +45,8 @@ class Terminal:
         )
         os.close(slave)
         self._drawn: list[str] = []
+        # A read may end within a character.
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     @property
     def text(self) -> str:
@@ -80,7 +83,7 @@ class Terminal:
         # A terminal whose last user is gone answers with an error, not with an end.
         with contextlib.suppress(OSError):
             got = os.read(self._master, 65536)
-            self._drawn.append(got.decode(errors="replace"))
+            self._drawn.append(self._decoder.decode(got))
             return bool(got)
         return False
 
