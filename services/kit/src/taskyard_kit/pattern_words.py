@@ -12,6 +12,25 @@ _WORDS = {
     "^(tenants/[A-Za-z0-9._-]{1,64}/tasks/[A-Za-z0-9._-]{1,256})?$": (
         f"must be empty or tenants/TENANT/tasks/ID with an id of 1 to 256 {_ID}, like tenants/default/tasks/a"
     ),
+    "^(tenants/[A-Za-z0-9._-]{1,64}/tasks/)?[A-Za-z0-9._-]{1,256}$": (
+        f"must be tenants/TENANT/tasks/ID or the id alone, of 1 to 256 {_ID}, like encode-17"
+    ),
+    "^tenants/[A-Za-z0-9._-]{1,64}/schedules/[A-Za-z0-9._-]{1,55}$": (
+        f"must be tenants/TENANT/schedules/ID with an id of 1 to 55 {_ID},"
+        " like tenants/default/schedules/nightly"
+    ),
+    "^(tenants/[A-Za-z0-9._-]{1,64}/schedules/[A-Za-z0-9._-]{1,55})?$": (
+        f"must be empty or tenants/TENANT/schedules/ID with an id of 1 to 55 {_ID},"
+        " like tenants/default/schedules/nightly"
+    ),
+    "^tenants/[A-Za-z0-9._-]{1,64}/entityTypes/[A-Za-z0-9_-]{1,31}$": (
+        "must be tenants/TENANT/entityTypes/TYPE with a type of 1 to 31 letters, digits, dash and underscore,"
+        " like tenants/default/entityTypes/planner"
+    ),
+    "^tenants/[A-Za-z0-9._-]{1,64}/entityTypes/[A-Za-z0-9_-]{1,31}/entities/[A-Za-z0-9._-]{1,128}$": (
+        f"must be tenants/TENANT/entityTypes/TYPE/entities/ID with an id of 1 to 128 {_ID},"
+        " like tenants/default/entityTypes/planner/entities/p1"
+    ),
     "^tenants/[A-Za-z0-9._-]{1,64}/taskTypes/[A-Za-z0-9._-]{1,128}$": (
         f"must be tenants/TENANT/taskTypes/ID with an id of 1 to 128 {_ID},"
         " like tenants/default/taskTypes/encode"
@@ -28,6 +47,7 @@ _WORDS = {
         f"must be runners/ID with an id of 1 to 128 {_ID}, like runners/worker-1"
     ),
     "^apiKeys/[A-Za-z0-9-]{1,64}$": "must be apiKeys/ID with letters, digits and dash, like apiKeys/4f1c2b7a",
+    "^embedded-[A-Za-z0-9._-]+$": f"must be embedded- followed by {_ID}, like embedded-4f1c2b7a",
     "^[A-Za-z0-9._-]+$": f"must be made of {_ID}, like encode-17",
     "^[A-Za-z0-9._-]*$": f"must be made of {_ID}, like encode-17, or be empty",
     "^[A-Za-z0-9_-]+$": "must be made of letters, digits, dash and underscore, like encode-17",
@@ -41,6 +61,13 @@ _WORDS = {
     ),
     "^[A-Za-z_][A-Za-z0-9_]*$": (
         "must be made of letters, digits and underscore and not begin with a digit, like PATH"
+    ),
+    "^[A-Za-z_][A-Za-z0-9_-]*([.][A-Za-z_][A-Za-z0-9_-]*)*$": (
+        "must be names joined by dots, each of letters, digits, dash and underscore and not beginning with a"
+        " digit or dash, like customer.region"
+    ),
+    "^([A-Za-z0-9_][A-Za-z0-9_.-]*)?$": (
+        f"must be made of {_ID} and not begin with dot or dash, like encoded, or be empty"
     ),
     "^([A-Z][A-Z0-9_]*[A-Z0-9])?$": "must be made of capital letters, digits and underscore, like BAD_INPUT",
     "^(/[^\\x00]*)?$": "must be an absolute path, like /srv/data, or be empty",
