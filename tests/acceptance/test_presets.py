@@ -44,6 +44,6 @@ def test_the_flags_of_a_spec_reach_the_task(suite: Suite) -> None:
     flags = "--entity planner/p9 --max-steps 7 --selector zone=x,!spot --avoid-type film --prefer runner:r@80"
     task = suite.done("submit", *flags.split(), "--", "true").strip()
     shown = suite.done("get", task, "-o", "yaml")
-    for expected in ("planner", "p9", "max_steps: 7", "zone: x", "DOES_NOT_EXIST", "film", "weight: 80"):
+    for expected in ("planner", "p9", "maxSteps: 7", "zone: x", "DOES_NOT_EXIST", "film", "weight: 80"):
         assert expected in shown
     suite.done("cancel", task)

@@ -8,8 +8,9 @@ from google.rpc import status_pb2
 
 from clients.python.tests.task_server import KEY, TaskServer
 from taskyard import Admin, Client, SyncClient, command, errors
+from taskyard.schedules import Schedules
 from taskyard.status import to_status
-from taskyard.sync import SyncAdmin
+from taskyard.sync import SyncAdmin, SyncSchedules
 from taskyard.v1 import task_pb2
 from taskyard.v1 import task_service_pb2 as pb
 
@@ -80,7 +81,9 @@ async def test_explain_without_a_scheduler_names_the_setting(client: Client) -> 
         await client.explain("a")
 
 
-@pytest.mark.parametrize(("waiting", "target"), [(SyncClient, Client), (SyncAdmin, Admin)])
+@pytest.mark.parametrize(
+    ("waiting", "target"), [(SyncClient, Client), (SyncAdmin, Admin), (SyncSchedules, Schedules)]
+)
 def test_the_sync_facade_has_every_method(waiting: type, target: type) -> None:
     own = {"close", "context"}
     public = {name for name, _ in inspect.getmembers(target, callable) if not name.startswith("_")}

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 import pytest
+from google.api import field_behavior_pb2
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from taskyard import builders, script
+from taskyard import After, builders, script
 from taskyard.cli.launch_options import creation_options, new_task_of
 from taskyard.cli.manifest import new_tasks
 from taskyard.v1 import task_pb2
@@ -47,7 +48,14 @@ def populated(message: Any, prefix: str = "") -> Iterator[str]:
                 yield from populated(one, f"{path}.")
 
 
-WANTED = {path for path in leaves(task_pb2.TaskSpec.DESCRIPTOR) if not path.startswith(_KINDS)}
+# Fields that the server sets: the schedule that created the task, and its instant.
+_BEHAVIOR: Any = field_behavior_pb2.field_behavior
+_OUTPUT_ONLY = {
+    field.name
+    for field in task_pb2.TaskSpec.DESCRIPTOR.fields
+    if field_behavior_pb2.OUTPUT_ONLY in field.GetOptions().Extensions[_BEHAVIOR]
+}
+WANTED = {path for path in leaves(task_pb2.TaskSpec.DESCRIPTOR) if not path.startswith(_KINDS)} - _OUTPUT_ONLY
 EXECUTION = {path for path in leaves(task_pb2.TaskSpec.DESCRIPTOR) if path.startswith(_KINDS)}
 SELECTOR = {
     "match_labels": {"zone": "eu"},
@@ -95,6 +103,7 @@ OPTIONS: dict[str, Any] = {
     ],
     "avoid": {"runner_ids": ["r"], "selector": SELECTOR, "task_types": ["t"], "tags": ["gpu"]},
     "tags": ["gpu"],
+    "after": [After("first", "input", "ended")],
 }
 # A runner is required or not; what it executes is no requirement that a builder offers.
 NOT_OFFERED = {"placement.required.task_types"}
@@ -133,7 +142,7 @@ FLAGS = """
 --env A=b --callback https://example.com/ --callback-header a=b --overlap forbid --on-runner-lost
 fail --cpu 1 --memory 1 --disk 1 --resource gpu=1 --runner r --runner-label zone=eu --selector
 zone=eu,k!=v --prefer zone=eu,k!=v@1 --prefer runner:r --avoid zone=eu,k!=v --avoid-type t
---tag gpu --not-before 2026-01-01T00:00:00Z -- true
+--tag gpu --after input=first:ended --not-before 2026-01-01T00:00:00Z -- true
 """
 # Affinity to what a runner executes, and runners to avoid by their id, are written in a file.
 NOT_FLAGS = NOT_OFFERED | {"placement.preferred.runners.task_types", "placement.avoid.runner_ids"}
@@ -189,6 +198,7 @@ disk: 1
 extended: {gpu: 1}
 runnerIds: [r]
 tags: [gpu]
+after: [{task: first, alias: input, when: ended}]
 notBefore: 2026-01-01T00:00:00Z
 runnerSelector:
   matchLabels: {zone: eu}
