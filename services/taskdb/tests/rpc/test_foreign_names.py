@@ -93,6 +93,7 @@ REQUESTS: dict[str, Callable[[], Message]] = {
     "ResumeTask": lambda: S.ResumeTaskRequest(name=TASK),
     "RetryTask": lambda: S.RetryTaskRequest(name=TASK),
     "BatchRetryTasks": lambda: S.BatchRetryTasksRequest(parent=OWN, names=[TASK]),
+    "BatchResetTasks": lambda: S.BatchResetTasksRequest(parent=OWN, names=[TASK], reason="a"),
     "ReportTaskStatus": lambda: S.ReportTaskStatusRequest(name=TASK, phase=task_pb2.TASK_PHASE_RUNNING),
     "WaitTask": lambda: S.WaitTaskRequest(name=TASK),
     "CheckFence": lambda: S.CheckFenceRequest(name=TASK, fencing_token="1.1"),

@@ -54,21 +54,6 @@ async def test_a_report_of_a_replaced_run_is_rejected_for_good(yard: Yard) -> No
     assert (await yard.task(name)).status.generation == second.lease.generation
 
 
-async def test_a_rejected_start_or_outcome_is_in_the_audit(yard: Yard) -> None:
-    name, runner, assignment = await claimed(yard)
-    await yard.report(runner, started(assignment), succeeded(assignment))
-    version = (await yard.task(name)).metadata.resource_version
-    progress = lease_pb2.RunReport(lease=assignment.lease, progress=common_pb2.Progress(percent=50))
-    await yard.report(runner, failed(assignment), progress, succeeded(assignment))
-    request = task_service_pb2.ListAuditEventsRequest(
-        parent="tenants/default", filter=f'resource = "{name}" AND event_type = "task.report_rejected"'
-    )
-    (event,) = (await yard.tenant.tasks.ListAuditEvents(request)).audit_events
-    assert event.details["reason"] == "TASK_TERMINAL"
-    assert event.actor.id == runner.id and event.details["runner"] == f"runners/{runner.id}"
-    assert event.resource_version == version == (await yard.task(name)).metadata.resource_version
-
-
 @pytest.mark.covers("ReportRuns", "LEASE_NOT_HELD")
 async def test_only_the_holder_of_a_lease_may_report(yard: Yard) -> None:
     _, runner, assignment = await claimed(yard)

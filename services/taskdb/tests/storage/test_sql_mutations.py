@@ -21,7 +21,7 @@ CLAIMS = (
     ("insert_claimed_leases", "t.generation) + 1 AS generation", "t.generation) + 2 AS generation"),
     ("insert_claimed_leases", "coalesce(c.old_attempt, t.attempt)", "coalesce(c.old_attempt, 0)"),
     ("insert_claimed_leases", "coalesce(c.old_phase, t.phase)", "1::smallint"),
-    ("insert_claimed_leases", "t.plain AND NOT coalesce(y.checks_result, false)", "NOT t.plain"),
+    ("insert_claimed_leases", "t.plain AND t.has_dependents IS NOT TRUE", "NOT t.plain"),
     ("end_expired_leases", "CASE WHEN start_time IS NULL THEN 0 ELSE attempt END", "0"),
     ("end_expired_leases", "%(lost)s::smallint", "(%(lost)s::smallint + 1)"),
 )

@@ -37,7 +37,6 @@ from taskyard_taskdb.storage.batch import POISON, isolate
 from taskyard_taskdb.storage.change_log.append import TASK, ChangeRow, insert_changes
 from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Row, Tx
-from taskyard_taskdb.storage.report.rejections import rejection
 from taskyard_taskdb.storage.runner import runners
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.transition.load import StateMoved, load_for_update
@@ -185,7 +184,6 @@ class ReportWriter:
         notice = await write(tx, transitions, log_sequences=log_sequences)
         # After the write: the first of two equal reports may be in this very batch.
         await _recognise_repeats(tx, reports, tasks, outcomes)
-        await insert_changes(tx, _rejections(reports, tasks, outcomes, loaded.now))
         await failpoints.REPORT_BEFORE_COMMIT.reach()
         return outcomes, notice
 
@@ -227,19 +225,6 @@ async def _recognise_repeats(
         run = runs.get((*report.key, report.generation))
         if run is not None and applied_before(report.event(), run):
             outcomes[n] = Applied(tasks[report.key].phase, duplicate=True)
-
-
-def _rejections(
-    reports: Sequence[Report], tasks: Mapping[Key, TaskState], outcomes: Mapping[int, Outcome], now: datetime
-) -> list[ChangeRow]:
-    """The audit of starts and outcomes by a former holder; its progress reports are too many to record."""
-    found = []
-    for n, outcome in outcomes.items():
-        report = reports[n]
-        if isinstance(outcome, _REJECTIONS) and not isinstance(report.other, ProgressReported):
-            actor = runner(report.runner_id)
-            found.append(rejection(tasks[report.key], actor, now, outcome, report.runner_id))
-    return found
 
 
 def _by_task(reports: Sequence[Report]) -> dict[Key, list[int]]:
