@@ -11,7 +11,7 @@ PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 .PHONY: help setup up demo test executors flood fuzz hostile httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking ha dist conformance runnerkit clients hellos schedules graphs chaos soak chaosmutations trace console-soak
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## create .venv with the locked dependencies (PYTHON=... chooses the interpreter)
 

@@ -155,9 +155,9 @@ def test_records_of_decisions_hold_no_blocks() -> None:
 
 
 def test_every_target_of_make_on_a_page_exists() -> None:
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for page in (*pages(), "CONTRIBUTING.md"):
-        for target in re.findall(r"(?:^|`)make ([a-z]+)", (ROOT / page).read_text(), re.MULTILINE):
+        for target in re.findall(r"(?:^|`)make ([a-z-]+)", (ROOT / page).read_text(), re.MULTILINE):
             assert target in targets, f"{page}: there is no `make {target}`"
 
 

@@ -114,7 +114,7 @@ def test_a_filter_that_the_task_does_not_match(text: str) -> None:
         ("", 1, "a field is expected"),
         ("spec.typ = x", 1, "did you mean spec.task_type?"),
         ("status.fase = RUNNING", 1, "did you mean status.phase?"),
-        ("id = a AND payloads = b", 12, "known are id"),
+        ("id = a AND colour = b", 12, "known are id"),
         ("spec.priority = high", 17, "integer"),
         ("spec.priority = 99999999999", 17, "32 bits"),
         ("status.phase = RUNING", 16, "PENDING"),

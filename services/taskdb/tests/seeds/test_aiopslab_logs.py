@@ -76,10 +76,17 @@ async def test_there_are_five_levels_and_no_other(tenant: Caller, yard: Yard) ->
 
 
 @pytest.mark.seed("S0.62")
-async def test_entries_are_found_by_task_level_and_time(tenant: Caller, yard: Yard) -> None:
+async def test_entries_are_found_by_task_level_and_time(
+    tenant: Caller, yard: Yard, taskdb: RunningTaskDb
+) -> None:
     first = await problem(tenant)
     runner, assignment = await running(yard)
-    start = datetime.now(UTC)
+    # The run has taken a minute: times of entries are within it.
+    await taskdb.execute(
+        "UPDATE leases SET start_time = start_time - interval '1 min', "
+        "schedule_time = schedule_time - interval '1 min'"
+    )
+    start = datetime.now(UTC) - timedelta(seconds=30)
     for number, level in enumerate(LEVELS, 1):
         one = entry(number, level=level)
         one.time.FromDatetime(start + timedelta(seconds=number))
