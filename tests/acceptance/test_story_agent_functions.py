@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from taskyard import NewTask, SyncClient, errors, typed
-from tests.acceptance.story import app_runner, client_of, until
+from tests.acceptance.story import app_runner, client_of
 from tests.acceptance.suite import Suite
 
 APP = """
@@ -98,19 +97,6 @@ def test_a_failure_is_retried_after_its_back_off_and_leaves_no_error(client: Syn
     first, second = sorted(client.runs(task), key=lambda run: run.proto.attempt)
     wait = second.proto.start_time.ToMilliseconds() - first.proto.end_time.ToMilliseconds()
     assert wait >= 1900
-
-
-@pytest.mark.seed("S1.56", "S1.57")
-def test_a_task_that_hangs_is_found_and_reset(client: SyncClient, gate: Path) -> None:
-    task = client.create(work("hangs", until=str(gate)))
-    until(lambda: str(client.get(task).phase) == "RUNNING", "the first run has begun")
-    found = [one.id for one in client.list('status.phase = RUNNING AND spec.entity.id = "hangs"')]
-    assert found == [task.id]
-    outcomes = list(client.reset_all('spec.entity.id = "hangs"', reason="Task timed out and was reset"))
-    assert [error for _, error in outcomes] == [None]
-    gate.touch()
-    ended = client.wait(task, timeout=120)
-    assert ended.succeeded and ended.proto.status.retry_count == 0 and ended.proto.status.generation >= 2
 
 
 @pytest.mark.seed("S1.58")
