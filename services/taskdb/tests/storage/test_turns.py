@@ -91,3 +91,18 @@ async def test_without_a_free_place_the_wait_ends_and_nothing_is_left_behind() -
         await turns.enter("b")
     turns.leave("a")
     await turns.enter("c")
+
+
+async def test_a_place_that_becomes_free_in_the_moment_of_a_cancellation_goes_to_the_next() -> None:
+    turns = Turns(1, 1, 60)
+    await turns.enter("a")
+    waiting = [asyncio.create_task(turns.enter("b")) for _ in range(2)]
+    await settle()
+    waiting[0].cancel()
+    # Before the cancelled task has run again.
+    turns.leave("a")
+    with pytest.raises(asyncio.CancelledError):
+        await waiting[0]
+    await waiting[1]
+    turns.leave("b")
+    await turns.enter("c")

@@ -63,16 +63,21 @@ class Turns:
         for owner in list(self._waiting):
             if not self._free:
                 return
-            if self._admits(owner):
-                turn = self._waiting[owner].popleft()
+            turns = self._waiting[owner]
+            # Callers that were cancelled a moment ago and have not left yet.
+            while turns and turns[0].done():
+                turns.popleft()
+            if turns and self._admits(owner):
                 self._waiting.move_to_end(owner)
-                if not self._waiting[owner]:
-                    del self._waiting[owner]
                 self._take(owner)
-                turn.set_result(None)
+                turns.popleft().set_result(None)
+            if not turns:
+                del self._waiting[owner]
 
     def _forget(self, owner: str, turn: asyncio.Future[None]) -> None:
-        turns = self._waiting[owner]
+        turns = self._waiting.get(owner)
+        if turns is None or turn not in turns:
+            return
         turns.remove(turn)
         if not turns:
             del self._waiting[owner]
