@@ -85,7 +85,7 @@ public class Worker {
           report(lease, RunReport.newBuilder().setReleased(paused.setMessage("paused")));
           return;
         } else if (action == LeaseAction.LEASE_ACTION_ABORT || System.nanoTime() > expires) {
-          // Another worker may have the task by now; a report would be rejected.
+          // Another worker may hold the task; a report would be rejected.
           work.cancel(true);
           return;
         }

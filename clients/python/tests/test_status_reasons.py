@@ -31,7 +31,7 @@ def client(state: str, answer: Any) -> Client:
 
 
 @pytest.mark.parametrize(
-    ("state", "answer", "told"),
+    ("state", "answer", "shown"),
     [
         ("not serving", None, True),
         ("not reachable", None, False),
@@ -39,9 +39,9 @@ def client(state: str, answer: Any) -> Client:
         ("not serving", 60.0, False),
     ],
 )
-def test_the_reason_is_told_if_taskdb_answers(
-    monkeypatch: pytest.MonkeyPatch, state: str, answer: Any, told: bool
+def test_the_reason_is_shown_if_taskdb_answers(
+    monkeypatch: pytest.MonkeyPatch, state: str, answer: Any, shown: bool
 ) -> None:
     monkeypatch.setitem(reasons.__globals__, "REASON_SECONDS", 0.05)
     found = asyncio.run(reasons(client(state, answer)))
-    assert found == (FULL if told else None)
+    assert found == (FULL if shown else None)

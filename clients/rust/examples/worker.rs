@@ -81,7 +81,7 @@ impl Worker {
                         let released = RunReleased { reason, message: "paused".to_owned() };
                         return self.report(&lease, Report::Released(released)).await;
                     }
-                    // Another worker may have the task by now; a report would be rejected.
+                    // Another worker may hold the task; a report would be rejected.
                     Ok(LeaseAction::Abort) => return Ok(()),
                     Ok(_) => expires = sent + LEASE,
                     Err(error) if Instant::now() > expires => return Err(error),

@@ -57,7 +57,7 @@ class Live {
     source.onmessage = (event) => {
       const answer = JSON.parse(event.data);
       const events = answer.events || [];
-      // A stream without a token begins at an unknown moment: whoever shows something reads it once more.
+      // A stream without a token begins at an unknown moment, so pages read what they show once more.
       if (!this.token) events.unshift({ type: "RESYNC" });
       this.publish({ kind: "events", events, token: answer.resumeToken || "" });
     };

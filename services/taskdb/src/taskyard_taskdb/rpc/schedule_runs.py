@@ -70,7 +70,7 @@ class ScheduleRunHandler:
         actor = access.caller()
         async with self._pool.reading() as tx:
             now = await database_time(tx)
-        # Microseconds tell it apart from the instants.
+        # The microseconds keep it different from the ids of instants.
         task_id = f"{row.schedule_id}.{basic_format(now)[:-1]}.{now.microsecond:06}Z"
         body = hashlib.sha256(request.name.encode()).digest()[:16]
         task = await self._definitions.make_task(

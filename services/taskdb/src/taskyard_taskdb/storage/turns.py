@@ -1,4 +1,4 @@
-"""Places that tenants take in turn: whoever asks for many waits behind itself, not in front of others."""
+"""Places that tenants take in turn: many requests of one tenant delay that tenant, not the others."""
 
 from __future__ import annotations
 

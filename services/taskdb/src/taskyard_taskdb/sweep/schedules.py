@@ -102,7 +102,8 @@ class ScheduleSweep:
             except TaskyardError:
                 raise
             except Exception:
-                # A definition that this version cannot read, such as a zone that is gone.
+                # A definition that this version cannot read, such as a zone that is gone. Logged with its
+                # traceback; the other schedules must fire in time, and the next run tries this one again.
                 log.exception("schedule_unreadable", schedule=row.name)
                 failed.add(row.key)
         # A replacement locks the tasks that it cancels: on its own it delays no other schedule.
@@ -132,6 +133,7 @@ class ScheduleSweep:
         except TaskyardError as error:
             return step.refused(error.reason)
         except Exception:
+            # A defect must not stop all schedules: the instant is audited as missed, the log has the traceback.
             log.exception("schedule_template_failed", schedule=row.name)
             return step.refused(Reason.INTERNAL)
         return Step(row, planned, task)

@@ -158,7 +158,7 @@ def reset(draft: Draft, event: ResetRequested) -> None:
 
 
 def exhaust(draft: Draft, event: ResetRequested) -> None:
-    """Ends a task that hangs whoever runs it."""
+    """Ends a task that has hung on every runner."""
     error = reset_error(event)
     draft.end_run(RunState.LOST, draft.now, error=error)
     draft.finish(Phase.EXHAUSTED, draft.now, error)
