@@ -43,8 +43,8 @@ async def test_output_that_a_full_disk_had_no_room_for_is_counted_in_the_log(
             while True:
                 file.write(bytes(4096))
         gate.open()
-        # The outcome waits for room in the spool.
-        await runner.printed(lambda log: "spool_write_failed" in log)
+        # The outcome waits for room for the count.
+        await runner.printed(lambda log: "journal_write_failed" in log)
         filler.unlink()
         await peer.outcome(task)
         notice = await peer.line(task, f"output limit reached: {len(SEQUENCE)} bytes after this were dropped")

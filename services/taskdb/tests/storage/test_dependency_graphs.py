@@ -38,7 +38,8 @@ class World:
             await self.taskdb.pool.run(lambda tx: backlog.advance(tx, rng.choice((1, 5, 1000))))
 
         await Play(self.yard, graph, rng, self.taskdb.rows, sweep).run()
-        await sweep()
+        while await self.taskdb.pool.run(backlog.exists):
+            await sweep()
         await judge(graph, self.taskdb.rows)
 
 

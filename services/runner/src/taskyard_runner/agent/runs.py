@@ -250,9 +250,11 @@ class Runs:
 
     async def _note_dropped(self, run: AgentRun, count: int) -> None:
         """Add the notice of dropped output as soon as the disk has room, then end the log."""
-        for _ in range(_NOTE_ATTEMPTS):
+        for attempt in range(_NOTE_ATTEMPTS):
             if note_dropped(str(run.directory.journal), count):
                 break
+            if attempt == 0:
+                log.error("journal_write_failed", task=run.lease.task, journal=str(run.directory.journal))
             await asyncio.sleep(_NOTE_SECONDS)
         self._logs.grown(run.key)
         self._logs.ended(run.key)

@@ -133,7 +133,7 @@ class ScheduleSweep:
         except TaskyardError as error:
             return step.refused(error.reason)
         except Exception:
-            # A defect must not stop all schedules: the instant is audited as missed, the log has the traceback.
+            # A defect must not stop all schedules: the instant counts as missed, the log has the traceback.
             log.exception("schedule_template_failed", schedule=row.name)
             return step.refused(Reason.INTERNAL)
         return Step(row, planned, task)
