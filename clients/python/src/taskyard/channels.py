@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from taskyard import errors, tracing
 from taskyard.channel import MIB, client_channel_options, open_channel, refuse_plaintext
 from taskyard.context import DEFAULT_TENANT, Context, ContextError
 from taskyard.failover import HEALTH_CHECK, SERVING, split_addresses
+from taskyard.retry_budget import RetryBudget
 from taskyard.retry_timer import RetryTimer, is_outage
 from taskyard.service_config import repeatable
 from taskyard.status import translated
@@ -31,6 +33,8 @@ Server = Literal["taskdb", "admin", "scheduler"]
 """taskdb with the ordinary key, taskdb with the administrator's, or the scheduler."""
 
 MAX_RECEIVE_BYTES = 64 * MIB
+# Of many calls that fail at a time, one warning is enough.
+WARNING_SECONDS = 5.0
 
 log = logging.getLogger("taskyard")
 
@@ -45,6 +49,8 @@ class Channels:
         self._open: dict[tuple[str, str], grpc.aio.Channel] = {}
         self._stubs: dict[tuple[Server, Any], Any] = {}
         self._resolving = asyncio.Lock()
+        self._budget = RetryBudget()
+        self._next_warning = 0.0
         # Found before anything is sent, and not only by the first call.
         for address in filter(None, (context.address, context.scheduler)):
             if not context.tls_ca and "https://" not in address:
@@ -98,19 +104,25 @@ class Channels:
         while True:
             try:
                 with translated():
-                    return await (method(request, timeout=limit) if limit else method(request))
+                    answer = await (method(request, timeout=limit) if limit else method(request))
+                self._budget.succeeded(retry=outage is not None)
+                return answer
             except errors.TaskyardError as error:
                 path = getattr(method, "method", "")
                 lost = self.described(error, path)
                 if not (waits_out and is_outage(error) and path in repeatable()):
                     raise lost from error.__cause__
+                self._budget.failed()
                 if outage is None:
                     outage = self.outage(lost)
             await outage.wait(lost)
+            while not self._budget.take(time.monotonic()):
+                await outage.wait(lost)
 
     def outage(self, error: errors.TaskyardError) -> RetryTimer:
         """The timer of an outage that begins with this error."""
-        if self.patience:
+        if self.patience and time.monotonic() >= self._next_warning:
+            self._next_warning = time.monotonic() + WARNING_SECONDS
             log.warning("%s; trying again for up to %g s", error, self.patience)
         return RetryTimer(self.patience, f"gave up after {self.patience:g} s (the setting `patience`)")
 
