@@ -137,9 +137,7 @@ async def test_fault_64_retries_add_at_most_a_fifth_to_the_load_of_a_brownout(
             seconds = time.monotonic() - begin
         ratio = attempts / len(calls)
         waiting = len(calls) - succeeded
-        print(
-            f"\n{len(calls)} calls, {attempts} attempts, {waiting} answered {seconds:.1f} s after the brownout"
-        )
+        print(f"\n{len(calls)} calls, {attempts} attempts, {waiting} answered {seconds:.1f} s after it")
         assert waiting > 0.2 * len(calls), "the brownout was none"
         assert ratio <= 1.2
         # Those that waited it out succeed soon after it.
