@@ -16,6 +16,7 @@ from tests.chaos.history import Effect, Entry
 from tests.chaos.workloads import Plan
 
 TERMINAL = 10
+SCHEDULE_SECONDS = 2.0
 SUCCEEDED, CANCELLED = 10, 13
 # Events of the log of changes.
 SCHEDULED, STARTED, CHECKPOINT, CANCEL_EVENTS, RETRIED, RETRY = 2, 3, 5, (12, 13), 18, 19
@@ -70,9 +71,11 @@ def _check(recorded: Recorded, final: FinalState) -> Iterator[str]:
             yield from _checkpoints(name, plan, task, effects)
             yield from _cancelled(name, plan, task, effects, recorded.entries)
             yield from _retries(name, plan, task)
+            yield from _dependency(name, plan, task, final)
             yield from _log(name, plan, task, effects)
     yield from _overlaps(recorded)
     yield from _leaders(recorded, final)
+    yield from _instants(final)
     yield from _watched(recorded, final)
     yield from _followed(recorded, final)
     yield from _healthy_runners(recorded, final)
@@ -119,6 +122,23 @@ def _ended(recorded: Recorded, final: FinalState) -> Iterator[str]:
         stored = final.tasks.get(name)
         if stored is not None and stored.phase >= TERMINAL and stored.phase not in wanted:
             yield f"I3 {name} ended as {stored.phase}, expected one of {wanted}"
+
+
+def _dependency(name: str, plan: Plan, task: StoredTask, final: FinalState) -> Iterator[str]:
+    claims = [change.id for change in task.changes if change.event == SCHEDULED]
+    if claims and plan.after in final.tasks:
+        ends = [change.id for change in final.tasks[plan.after].changes if change.phase >= TERMINAL]
+        if not ends or claims[0] < ends[0]:
+            yield f"dependency: {name} was claimed before {plan.after} had ended"
+
+
+def _instants(final: FinalState) -> Iterator[str]:
+    """Every due instant of a schedule leaves exactly one event."""
+    for schedule, seconds in final.instants.items():
+        due = range(min(seconds), max(seconds) + 1, int(SCHEDULE_SECONDS))
+        if sorted(seconds) != list(due):
+            wrong = [second for second in due if seconds.count(second) != 1]
+            yield f"schedule: {schedule} has not exactly one event for {wrong}"
 
 
 def _terminal_once(name: str, task: StoredTask) -> Iterator[str]:
@@ -230,10 +250,10 @@ def _thawed(t: float, before: list[float], freezes: Sequence[tuple[float, float]
 
 
 def _leaders(recorded: Recorded, final: FinalState) -> Iterator[str]:
-    """Only the leader makes tasks claimable whose time has come; slots are passed on by everybody."""
+    """Only the leader makes tasks claimable whose time has come; slots and dependents by everybody."""
     for write in final.leader_writes:
         plan = recorded.plans.get(write.task)
-        if plan is not None and not plan.slot and write.writer != write.leader:
+        if plan is not None and not plan.slot and not plan.after and write.writer != write.leader:
             yield f"I7 {write.task}: {write.writer} wrote as the leader, which is {write.leader}"
 
 

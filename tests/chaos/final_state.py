@@ -76,6 +76,8 @@ class FinalState:
     breaches: list[str] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
     leader_writes: list[LeaderWrite] = field(default_factory=list)
+    # The seconds of the instants of each schedule, in the order of their events.
+    instants: dict[str, list[int]] = field(default_factory=dict)
 
 
 CHANGES = """
@@ -92,6 +94,10 @@ TASKS = """
 SELECT t.task_id, coalesce(l.phase, t.phase), coalesce(l.version, t.version),
     coalesce(t.labels ->> 'nonce', '')
 FROM tasks t LEFT JOIN leases l USING (tenant_id, task_id) WHERE tenant_id = 'default'
+"""
+INSTANTS = """
+SELECT resource_id, extract(epoch FROM (details ->> 'scheduled_time')::timestamptz)::bigint
+FROM change_log WHERE resource_kind = 9 AND tenant_id = 'default' AND details ? 'scheduled_time' ORDER BY id
 """
 
 
@@ -111,6 +117,8 @@ def read_database(url: str) -> FinalState:
             for task_id, generation, state, runner, t, started, start in connection.execute(RUNS):
                 run = StoredRun(generation, state, runner, t + offset, started, start or 0)
                 final.tasks[task_id].runs[generation] = run
+            for schedule, second in connection.execute(INSTANTS):
+                final.instants.setdefault(schedule, []).append(second)
         final.breaches = list(breaches(connection))
         final.leader_writes = read_writes(connection)
     return final

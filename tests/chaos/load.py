@@ -11,22 +11,30 @@ import math
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import TypeVar
+from dataclasses import replace
+from itertools import pairwise
+from typing import Literal, TypeVar
 
 from taskyard import Client, Phase, command, errors
+from tests.chaos.checker import SCHEDULE_SECONDS
 from tests.chaos.history import History, now
 from tests.chaos.topology import Topology
-from tests.chaos.workloads import Plan, draw
+from tests.chaos.workloads import Plan, draw, scheduled_task
 from tests.harness.gateway import call
 from tests.harness.processes import Service
 
 T = TypeVar("T")
+Overlap = Literal["allow", "skip"]
 RETRY_SECONDS = 0.2
 CALL_SECONDS = 8.0
 CANARY_SECONDS = 90.0
 # How many of the creates are batches, and their size.
 BATCH_SHARE = 0.06
 BATCH_SIZE = 4
+# How many are chains of as many tasks, each after the one before.
+CHAIN_SHARE = 0.04
+# The schedules that fire beside the users, by their overlap policy.
+SCHEDULES: tuple[Overlap, ...] = ("allow", "skip")
 TRANSIENT = (
     errors.Code.UNAVAILABLE,
     errors.Code.DEADLINE_EXCEEDED,
@@ -61,6 +69,11 @@ class Load:
         self._watcher = asyncio.create_task(self._watch(watching))
         await asyncio.wait_for(watching.wait(), 60)
         self._tasks = [asyncio.create_task(self._user()) for _ in range(users)]
+        self._schedules = [f"{self._prefix}-{policy}" for policy in SCHEDULES]
+        for name, policy in zip(self._schedules, SCHEDULES, strict=True):
+            await self._client.schedules.create(
+                name, scheduled_task(), every=SCHEDULE_SECONDS, overlap=policy, catch_up_window=3600
+            )
         if self._topology.gateway is not None:
             self._tasks.append(asyncio.create_task(self._browse(self._topology.gateway)))
 
@@ -74,6 +87,7 @@ class Load:
     async def stop(self, seconds: float) -> list[str]:
         """Lets every user finish its task; the names of tasks that did not end in time."""
         self._stopping.set()
+        self._tasks += [asyncio.create_task(self._end_schedule(name)) for name in self._schedules]
         _, pending = await asyncio.wait(self._tasks, timeout=seconds)
         for task in pending:
             task.cancel()
@@ -122,9 +136,25 @@ class Load:
             self._number += 1
             plan = draw(self._rng, self._number, self._prefix, functions=self._topology.functions)
             try:
-                await (self._live_batch() if self._rng.random() < BATCH_SHARE else self._live(plan))
+                drawn = self._rng.random()
+                if drawn < BATCH_SHARE:
+                    await self._live_batch()
+                elif drawn < BATCH_SHARE + CHAIN_SHARE:
+                    await self._live_chain()
+                else:
+                    await self._live(plan)
             except errors.TaskyardError as error:
                 self.failures.append(f"{plan.id}: {error!r}")
+
+    async def _end_schedule(self, name: str) -> None:
+        """Pauses it and waits for its tasks."""
+        await self._insist(lambda: self._client.schedules.pause(name))
+        for task in await self._insist(lambda: self._fired(name)):
+            await self._insist(lambda task=task: self._client.wait(task, timeout=CALL_SECONDS - 1))  # type: ignore[misc]
+
+    async def _fired(self, name: str) -> list[str]:
+        found = self._client.list('labels.chaos = "scheduled"')
+        return [task.id async for task in found if task.id.startswith(f"{name}.") and not task.phase.terminal]
 
     async def _browse(self, gateway: Service) -> None:
         """A user of HTTP, who is answered or gets an error within the time of a call."""
@@ -149,13 +179,31 @@ class Load:
         self.plans[plan.id] = plan
         self._history.add("plan", **plan.fields())
 
-    async def _live_batch(self) -> None:
-        """Some tasks created by one call, which is sent twice at times."""
+    def _draw_plans(self) -> list[Plan]:
         plans = []
         for _ in range(BATCH_SIZE):
             self._number += 1
             plans.append(draw(self._rng, self._number, self._prefix, functions=self._topology.functions))
-            self._note_plan(plans[-1])
+        return plans
+
+    async def _live_chain(self) -> None:
+        """Tasks that run one after the other, created all or none, by a call that is sent twice at times."""
+        plans = self._draw_plans()
+        plans = [plans[0], *(replace(later, after=earlier.id) for earlier, later in pairwise(plans))]
+        for plan in plans:
+            self._note_plan(plan)
+        for _ in range(self._rng.choice([1, 2])):
+            tasks = [plan.task(self._history.effects_path) for plan in plans]
+            made = await self._insist(lambda: self._client.create_all(tasks))  # noqa: B023
+            for plan, one in zip(plans, made, strict=True):
+                self._history.add("created", task=plan.id, answer=one.id)
+        await asyncio.gather(*(self._see_through(plan) for plan in plans))
+
+    async def _live_batch(self) -> None:
+        """Some tasks created by one call, which is sent twice at times."""
+        plans = self._draw_plans()
+        for plan in plans:
+            self._note_plan(plan)
         for _ in range(self._rng.choice([1, 2])):
             client = self._rng.choice(self._clients)
             for plan, made in zip(plans, await self._create_all(client, plans), strict=True):

@@ -53,7 +53,7 @@ def world() -> World:
     made = World()
     made.plans = {
         "work": Plan("work", "counter", steps=2, keeps=True, forbid=True, retries=2),
-        "stop": Plan("stop", "cancel", steps=60, forbid=True, action="cancel"),
+        "stop": Plan("stop", "cancel", steps=60, forbid=True, action="cancel", after="work"),
     }
     made.final.tasks = {
         "work": StoredTask(
@@ -107,6 +107,7 @@ def world() -> World:
     ]
     made.faults = [("kill taskdb0", True)]
     made.final.leader_writes = [LeaderWrite("work", "taskdb1", "taskdb1")]
+    made.final.instants = {"often": [100, 102, 104]}
     return made
 
 
@@ -167,6 +168,11 @@ def lose_a_lease(made: World) -> None:
     made.final.tasks["work"].runs[1] = StoredRun(1, 7, "r1", 15.0, True, 0)
 
 
+def claim_before_the_prerequisite_ended(made: World) -> None:
+    changes = made.final.tasks["stop"].changes
+    changes[1] = changes[1]._replace(id=5)
+
+
 DAMAGES: tuple[tuple[str, Callable[[World], object]], ...] = (
     ("I1", lose),
     ("I1", lambda made: setattr(made.final.tasks["work"], "nonce", "other")),
@@ -192,6 +198,9 @@ DAMAGES: tuple[tuple[str, Callable[[World], object]], ...] = (
     ("I13", lose_a_lease),
     ("I14", lambda made: made.final.findings.append("seals: damaged")),
     ("tables", lambda made: made.final.breaches.append("a task ends once")),
+    ("dependency", claim_before_the_prerequisite_ended),
+    ("schedule", lambda made: made.final.instants["often"].remove(102)),
+    ("schedule", lambda made: made.final.instants["often"].append(102)),
     ("fault", lambda made: made.faults.append(("kill taskdb1", False))),
 )
 

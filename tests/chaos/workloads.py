@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from taskyard import NewTask, function, script
+from taskyard import After, NewTask, command, function, script
 
 # Built-ins where possible: the load competes with what it tests for two cores. One line, one write.
 BODY = r"""
@@ -42,6 +42,8 @@ class Plan:
     retries: int = 20
     # What a user does while it runs: cancel, pause or nothing.
     action: str = ""
+    # The task that has to end before it starts.
+    after: str = ""
 
     def fields(self) -> dict[str, Any]:
         return asdict(self)
@@ -63,6 +65,8 @@ class Plan:
         }
         if self.slot:
             options |= {"slot": self.slot, "admission": "queue"}
+        if self.after:
+            options["after"] = [After(self.after, when="ended")]
         options = {name: value for name, value in options.items() if value is not None}
         if self.kind in ("function", "parent"):
             payload = {
@@ -88,6 +92,11 @@ def _with_losses(task: NewTask) -> NewTask:
     """A task that survives any number of lost runners: the faults are ours."""
     task.request.task.spec.retry.max_runner_losses = 1000
     return task
+
+
+def scheduled_task() -> NewTask:
+    """What the schedules of the load run."""
+    return _with_losses(command("true", retry=20, labels={"chaos": "scheduled"}))
 
 
 KINDS: tuple[tuple[str, int, dict[str, Any]], ...] = (
