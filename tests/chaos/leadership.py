@@ -1,8 +1,8 @@
 """Who writes as the leader of housekeeping: triggers note each term, and each write that is a leader's.
 
 The replicas are named by the application_name of their connections. A task that a timer makes claimable is
-queued by the leader alone; one that waits for a slot or for other tasks is also queued by the transaction that
-ends its wait.
+queued by the leader alone; one that waits for a slot or for other tasks is also queued by the transaction
+that ends its wait.
 """
 
 from __future__ import annotations
