@@ -14,8 +14,9 @@ import psutil
 import pytest
 
 from services.runner.tests.runner_process import Gate, wait_gone
-from taskyard import Client, Created, Phase, RunState, script
+from taskyard import Client, Created, Phase, RunState, command, script
 from tests.harness.control_plane import ControlPlane, control_plane
+from tests.harness.link_runner import registration
 from tests.integration.conftest import StartRunner
 
 if TYPE_CHECKING:
@@ -259,3 +260,18 @@ async def test_a_whole_runner_that_was_frozen_is_rejected_when_it_thaws(
     await first.printed(lambda log: "report_rejected" in log or "run_aborted" in log)
     assert (await client.get(task)).output == second.id
     assert effects.count() == {first.id: 1, second.id: 1}
+
+
+async def test_a_task_that_its_runner_listed_and_dropped_is_assigned_again(plane: ControlPlane) -> None:
+    """An agent drops a run whose lease has ended by its own clock, while taskdb still renews the lease."""
+    own = {"test": "dropped"}
+    described = registration(labels=own)
+    async with plane.client() as client, plane.runner("dropping", described=described) as runner:
+        await runner.connect()
+        await client.create(command("true", runner_labels=own))
+        first = await runner.next_assignment()
+        await runner.heartbeat_acked(await runner.heartbeat())
+        runner._drop(first.lease)
+        again = await runner.next_assignment(timeout=PATIENCE)
+        assert (again.lease.task, again.lease.generation) == (first.lease.task, 2)
+        await runner.complete(again)

@@ -145,7 +145,12 @@ class Yard:
         return list(response.results)
 
     async def renew(
-        self, runner: Runner, *, listed: Iterable[lease_pb2.LeaseRef] = (), lease_seconds: float = 30
+        self,
+        runner: Runner,
+        *,
+        listed: Iterable[lease_pb2.LeaseRef] = (),
+        dropped: Iterable[lease_pb2.LeaseRef] = (),
+        lease_seconds: float = 30,
     ) -> session_service_pb2.SessionRenewalResult:
         """A heartbeat."""
         response = await self.scheduler.sessions.RenewSessions(
@@ -157,6 +162,7 @@ class Yard:
                         session_epoch=runner.epoch,
                         lease_duration=duration(lease_seconds),
                         listed=listed,
+                        dropped=dropped,
                     )
                 ],
             )

@@ -1054,7 +1054,8 @@ type Heartbeat struct {
 	Free *Capacity `protobuf:"bytes,2,opt,name=free,proto3" json:"free,omitempty"`
 	// Leases that are new or changed since the last acknowledged heartbeat.
 	Changed []*HeldTask `protobuf:"bytes,3,rep,name=changed,proto3" json:"changed,omitempty"`
-	// Leases the agent no longer has, whose outcome was acknowledged or that were aborted.
+	// Leases the agent no longer has: their outcome was acknowledged, they were aborted, or they ran out by its
+	// clock.  One without an outcome is no longer renewed, so that the task runs again.
 	Dropped []*LeaseRef `protobuf:"bytes,4,rep,name=dropped,proto3" json:"dropped,omitempty"`
 	// All leases the agent has; `changed` is all of them if `full`.
 	HeldCount int32 `protobuf:"varint,5,opt,name=held_count,json=heldCount,proto3" json:"held_count,omitempty"`

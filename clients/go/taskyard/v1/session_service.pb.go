@@ -289,7 +289,9 @@ type SessionRenewal struct {
 	// It drains on its own account.
 	Draining bool `protobuf:"varint,8,opt,name=draining,proto3" json:"draining,omitempty"`
 	// Changed registration; unset = unchanged.
-	Registration  *RunnerRegistration `protobuf:"bytes,9,opt,name=registration,proto3" json:"registration,omitempty"`
+	Registration *RunnerRegistration `protobuf:"bytes,9,opt,name=registration,proto3" json:"registration,omitempty"`
+	// Leases that the runner no longer has though no outcome was reported: they follow the session no longer.
+	Dropped       []*LeaseRef `protobuf:"bytes,10,rep,name=dropped,proto3" json:"dropped,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -383,6 +385,13 @@ func (x *SessionRenewal) GetDraining() bool {
 func (x *SessionRenewal) GetRegistration() *RunnerRegistration {
 	if x != nil {
 		return x.Registration
+	}
+	return nil
+}
+
+func (x *SessionRenewal) GetDropped() []*LeaseRef {
+	if x != nil {
+		return x.Dropped
 	}
 	return nil
 }
@@ -909,7 +918,7 @@ const file_taskyard_v1_session_service_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"r\n" +
 	"\x14RenewSessionsRequest\x12!\n" +
 	"\fscheduler_id\x18\x01 \x01(\tR\vschedulerId\x127\n" +
-	"\bsessions\x18\x02 \x03(\v2\x1b.taskyard.v1.SessionRenewalR\bsessions\"\xc0\x03\n" +
+	"\bsessions\x18\x02 \x03(\v2\x1b.taskyard.v1.SessionRenewalR\bsessions\"\xf1\x03\n" +
 	"\x0eSessionRenewal\x12\x1b\n" +
 	"\trunner_id\x18\x01 \x01(\tR\brunnerId\x12#\n" +
 	"\rsession_epoch\x18\x02 \x01(\x03R\fsessionEpoch\x12@\n" +
@@ -919,7 +928,9 @@ const file_taskyard_v1_session_service_proto_rawDesc = "" +
 	"\rused_capacity\x18\x06 \x01(\x05R\fusedCapacity\x12=\n" +
 	"\x0efree_resources\x18\a \x01(\v2\x16.taskyard.v1.ResourcesR\rfreeResources\x12\x1a\n" +
 	"\bdraining\x18\b \x01(\bR\bdraining\x12C\n" +
-	"\fregistration\x18\t \x01(\v2\x1f.taskyard.v1.RunnerRegistrationR\fregistration\"o\n" +
+	"\fregistration\x18\t \x01(\v2\x1f.taskyard.v1.RunnerRegistrationR\fregistration\x12/\n" +
+	"\adropped\x18\n" +
+	" \x03(\v2\x15.taskyard.v1.LeaseRefR\adropped\"o\n" +
 	"\rLeaseProgress\x12+\n" +
 	"\x05lease\x18\x01 \x01(\v2\x15.taskyard.v1.LeaseRefR\x05lease\x121\n" +
 	"\bprogress\x18\x02 \x01(\v2\x15.taskyard.v1.ProgressR\bprogress\"T\n" +
@@ -1005,30 +1016,31 @@ var file_taskyard_v1_session_service_proto_depIdxs = []int32{
 	4,  // 9: taskyard.v1.SessionRenewal.progress:type_name -> taskyard.v1.LeaseProgress
 	19, // 10: taskyard.v1.SessionRenewal.free_resources:type_name -> taskyard.v1.Resources
 	14, // 11: taskyard.v1.SessionRenewal.registration:type_name -> taskyard.v1.RunnerRegistration
-	15, // 12: taskyard.v1.LeaseProgress.lease:type_name -> taskyard.v1.LeaseRef
-	20, // 13: taskyard.v1.LeaseProgress.progress:type_name -> taskyard.v1.Progress
-	6,  // 14: taskyard.v1.RenewSessionsResponse.results:type_name -> taskyard.v1.SessionRenewalResult
-	18, // 15: taskyard.v1.SessionRenewalResult.verdicts:type_name -> taskyard.v1.LeaseVerdict
-	14, // 16: taskyard.v1.RegisterWorkerRequest.registration:type_name -> taskyard.v1.RunnerRegistration
-	16, // 17: taskyard.v1.RegisterWorkerRequest.duration:type_name -> google.protobuf.Duration
-	17, // 18: taskyard.v1.RegisterWorkerResponse.runner:type_name -> taskyard.v1.Runner
-	21, // 19: taskyard.v1.VerifyApiKeyResponse.api_key:type_name -> taskyard.v1.ApiKey
-	16, // 20: taskyard.v1.VerifyApiKeyResponse.ttl:type_name -> google.protobuf.Duration
-	0,  // 21: taskyard.v1.SessionService.OpenSession:input_type -> taskyard.v1.OpenSessionRequest
-	2,  // 22: taskyard.v1.SessionService.RenewSessions:input_type -> taskyard.v1.RenewSessionsRequest
-	7,  // 23: taskyard.v1.SessionService.CloseSession:input_type -> taskyard.v1.CloseSessionRequest
-	9,  // 24: taskyard.v1.SessionService.RegisterWorker:input_type -> taskyard.v1.RegisterWorkerRequest
-	11, // 25: taskyard.v1.SessionService.VerifyApiKey:input_type -> taskyard.v1.VerifyApiKeyRequest
-	1,  // 26: taskyard.v1.SessionService.OpenSession:output_type -> taskyard.v1.OpenSessionResponse
-	5,  // 27: taskyard.v1.SessionService.RenewSessions:output_type -> taskyard.v1.RenewSessionsResponse
-	8,  // 28: taskyard.v1.SessionService.CloseSession:output_type -> taskyard.v1.CloseSessionResponse
-	10, // 29: taskyard.v1.SessionService.RegisterWorker:output_type -> taskyard.v1.RegisterWorkerResponse
-	12, // 30: taskyard.v1.SessionService.VerifyApiKey:output_type -> taskyard.v1.VerifyApiKeyResponse
-	26, // [26:31] is the sub-list for method output_type
-	21, // [21:26] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	15, // 12: taskyard.v1.SessionRenewal.dropped:type_name -> taskyard.v1.LeaseRef
+	15, // 13: taskyard.v1.LeaseProgress.lease:type_name -> taskyard.v1.LeaseRef
+	20, // 14: taskyard.v1.LeaseProgress.progress:type_name -> taskyard.v1.Progress
+	6,  // 15: taskyard.v1.RenewSessionsResponse.results:type_name -> taskyard.v1.SessionRenewalResult
+	18, // 16: taskyard.v1.SessionRenewalResult.verdicts:type_name -> taskyard.v1.LeaseVerdict
+	14, // 17: taskyard.v1.RegisterWorkerRequest.registration:type_name -> taskyard.v1.RunnerRegistration
+	16, // 18: taskyard.v1.RegisterWorkerRequest.duration:type_name -> google.protobuf.Duration
+	17, // 19: taskyard.v1.RegisterWorkerResponse.runner:type_name -> taskyard.v1.Runner
+	21, // 20: taskyard.v1.VerifyApiKeyResponse.api_key:type_name -> taskyard.v1.ApiKey
+	16, // 21: taskyard.v1.VerifyApiKeyResponse.ttl:type_name -> google.protobuf.Duration
+	0,  // 22: taskyard.v1.SessionService.OpenSession:input_type -> taskyard.v1.OpenSessionRequest
+	2,  // 23: taskyard.v1.SessionService.RenewSessions:input_type -> taskyard.v1.RenewSessionsRequest
+	7,  // 24: taskyard.v1.SessionService.CloseSession:input_type -> taskyard.v1.CloseSessionRequest
+	9,  // 25: taskyard.v1.SessionService.RegisterWorker:input_type -> taskyard.v1.RegisterWorkerRequest
+	11, // 26: taskyard.v1.SessionService.VerifyApiKey:input_type -> taskyard.v1.VerifyApiKeyRequest
+	1,  // 27: taskyard.v1.SessionService.OpenSession:output_type -> taskyard.v1.OpenSessionResponse
+	5,  // 28: taskyard.v1.SessionService.RenewSessions:output_type -> taskyard.v1.RenewSessionsResponse
+	8,  // 29: taskyard.v1.SessionService.CloseSession:output_type -> taskyard.v1.CloseSessionResponse
+	10, // 30: taskyard.v1.SessionService.RegisterWorker:output_type -> taskyard.v1.RegisterWorkerResponse
+	12, // 31: taskyard.v1.SessionService.VerifyApiKey:output_type -> taskyard.v1.VerifyApiKeyResponse
+	27, // [27:32] is the sub-list for method output_type
+	22, // [22:27] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_taskyard_v1_session_service_proto_init() }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -25,6 +25,8 @@ class PendingRenewal:
 
     heartbeat_id: int = 0
     listed: dict[RunKey, lease_pb2.LeaseRef] = field(default_factory=dict)
+    # Runs that the agent no longer has, whose outcome it did not report.
+    dropped: dict[RunKey, lease_pb2.LeaseRef] = field(default_factory=dict)
     progress: dict[RunKey, session_service_pb2.LeaseProgress] = field(default_factory=dict)
     registration: runner_pb2.RunnerRegistration | None = None
     start_time: float = 0.0
@@ -33,8 +35,15 @@ class PendingRenewal:
         """Merges a newer renewal into this one."""
         self.heartbeat_id = max(self.heartbeat_id, newer.heartbeat_id)
         self.listed.update(newer.listed)
+        self.drop(newer.dropped)
         self.progress.update(newer.progress)
         self.registration = newer.registration or self.registration
+
+    def drop(self, refs: Mapping[RunKey, lease_pb2.LeaseRef]) -> None:
+        """The agent no longer has these runs."""
+        self.dropped.update(refs)
+        for key in refs:
+            self.listed.pop(key, None)
 
 
 class Renewable(Protocol):

@@ -151,7 +151,8 @@ class Session:
                 renewal.progress[key] = session_service_pb2.LeaseProgress(
                     lease=held.lease, progress=held.progress
                 )
-        dropped = [convert.run_key(ref) for ref in heartbeat.dropped]
+        dropped = {convert.run_key(ref): ref for ref in heartbeat.dropped}
+        lost = {key: ref for key, ref in dropped.items() if self.capacity.is_live(key)}
         free = heartbeat.free
         new = self.capacity.update(
             free.tasks, convert.free_resources(free), listed, dropped, full=heartbeat.full
@@ -160,6 +161,7 @@ class Session:
             self._verdicts.forget(key)
         renewal.heartbeat_id = heartbeat.heartbeat_id
         renewal.listed.update((key, refs[key]) for key in new)
+        renewal.drop(lost)
         self._mismatch = heartbeat.held_count != len(self.capacity.held)
 
     def _register(self, registration: runner_pb2.RunnerRegistration) -> None:
@@ -178,6 +180,7 @@ class Session:
             session_epoch=self.epoch,
             lease_duration=duration(self._config.lease_duration),
             listed=taken.listed.values(),
+            dropped=taken.dropped.values(),
             progress=taken.progress.values(),
             used_capacity=self.capacity.used,
             draining=self._own_drain,

@@ -262,3 +262,22 @@ async def test_other_replicas_are_notified_of_new_tasks_at_once(
                 pass
         assert notice.lanes[0].backlog == 1
         call.cancel()
+
+
+@pytest.mark.parametrize("overlap", [task_pb2.OVERLAP_POLICY_ALLOW, task_pb2.OVERLAP_POLICY_FORBID])
+async def test_a_lease_that_its_runner_dropped_follows_the_session_no_longer(
+    yard: Yard, taskdb: RunningTaskDb, overlap: task_pb2.OverlapPolicy.ValueType
+) -> None:
+    await yard.create(2, overlap=overlap)
+    runner, _ = await yard.hello()
+    kept, dropped = (await yard.claim(runner)).assignments
+    await yard.renew(runner, listed=[kept.lease, dropped.lease])
+    await yard.renew(runner, dropped=[dropped.lease], lease_seconds=60)
+    sql = "SELECT expire_time - clock_timestamp() FROM leases WHERE expire_time IS NOT NULL"
+    ((left,),) = await taskdb.rows(sql)
+    # Where runs must not overlap, the lease lasts as long as that of a runner that is lost now.
+    assert (left.total_seconds() > 30) is (overlap == task_pb2.OVERLAP_POLICY_FORBID)
+    # The next heartbeat does not renew it.
+    await yard.renew(runner)
+    ((again,),) = await taskdb.rows(sql)
+    assert again < left

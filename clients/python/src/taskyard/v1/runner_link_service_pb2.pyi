@@ -560,7 +560,9 @@ class Heartbeat(_message.Message):
 
     @_builtins.property
     def dropped(self) -> _containers.RepeatedCompositeFieldContainer[_lease_pb2.LeaseRef]:
-        """Leases the agent no longer has, whose outcome was acknowledged or that were aborted."""
+        """Leases the agent no longer has: their outcome was acknowledged, they were aborted, or they ran out by its
+        clock.  One without an outcome is no longer renewed, so that the task runs again.
+        """
 
     @_builtins.property
     def registration(self) -> _runner_pb2.RunnerRegistration:

@@ -188,6 +188,7 @@ class SessionRenewal(_message.Message):
     FREE_RESOURCES_FIELD_NUMBER: _builtins.int
     DRAINING_FIELD_NUMBER: _builtins.int
     REGISTRATION_FIELD_NUMBER: _builtins.int
+    DROPPED_FIELD_NUMBER: _builtins.int
     runner_id: _builtins.str
     """Runner."""
     session_epoch: _builtins.int
@@ -216,6 +217,10 @@ class SessionRenewal(_message.Message):
     def registration(self) -> _runner_pb2.RunnerRegistration:
         """Changed registration; unset = unchanged."""
 
+    @_builtins.property
+    def dropped(self) -> _containers.RepeatedCompositeFieldContainer[_lease_pb2.LeaseRef]:
+        """Leases that the runner no longer has though no outcome was reported: they follow the session no longer."""
+
     def __init__(
         self,
         *,
@@ -228,10 +233,11 @@ class SessionRenewal(_message.Message):
         free_resources: _common_pb2.Resources | None = ...,
         draining: _builtins.bool = ...,
         registration: _runner_pb2.RunnerRegistration | None = ...,
+        dropped: _abc.Iterable[_lease_pb2.LeaseRef] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["free_resources", b"free_resources", "lease_duration", b"lease_duration", "registration", b"registration"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["draining", b"draining", "free_resources", b"free_resources", "lease_duration", b"lease_duration", "listed", b"listed", "progress", b"progress", "registration", b"registration", "runner_id", b"runner_id", "session_epoch", b"session_epoch", "used_capacity", b"used_capacity"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["draining", b"draining", "dropped", b"dropped", "free_resources", b"free_resources", "lease_duration", b"lease_duration", "listed", b"listed", "progress", b"progress", "registration", b"registration", "runner_id", b"runner_id", "session_epoch", b"session_epoch", "used_capacity", b"used_capacity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

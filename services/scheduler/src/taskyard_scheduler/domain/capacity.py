@@ -132,6 +132,11 @@ class Capacity:
         """Whether the run is held by the runner or was sent to it."""
         return key in self.held or key in self.sent
 
+    def is_live(self, key: RunKey) -> bool:
+        """Whether the runner has listed the run, and no outcome of it has arrived."""
+        run = self.held.get(key)
+        return run is not None and not run.ended
+
     def executing(self) -> set[str]:
         """The task types of runs that were sent or are held and have not ended, where known."""
         runs = [*self.held.values(), *self.sent.values()]

@@ -77,7 +77,7 @@ class SessionHandler:
     ) -> session_service_pb2.RenewSessionsResponse:
         """Renew sessions in one statement; leases in doubt are examined one by one."""
         requested = _renewals(request)
-        single = not any(renewal.listed for renewal in requested)
+        single = not any(renewal.listed or renewal.dropped for renewal in requested)
         results = await self._pool.run(
             lambda tx: renewals.renew_sessions(tx, requested), reserve=True, single=single
         )
@@ -238,6 +238,7 @@ def _renewal(message: session_service_pb2.SessionRenewal, field: str) -> Session
         epoch=message.session_epoch,
         lease_duration=duration,
         listed=read_leases(message.listed, f"{field}.listed"),
+        dropped=read_leases(message.dropped, f"{field}.dropped"),
         used_capacity=message.used_capacity,
         free_resources=message.free_resources.SerializeToString()
         if message.HasField("free_resources")

@@ -26,12 +26,16 @@ _ABORT = 3
 
 @dataclass(frozen=True, slots=True)
 class SessionHeartbeat:
-    """The heartbeat of one runner; `listed` are leases that follow the session from now on."""
+    """The heartbeat of one runner.
+
+    `listed` are leases that follow the session from now on, `dropped` those that follow it no longer.
+    """
 
     runner_id: str
     epoch: int
     lease_duration: timedelta
     listed: tuple[Lease, ...] = ()
+    dropped: tuple[Lease, ...] = ()
     used_capacity: int = 0
     free_resources: bytes | None = None
     draining: bool = False
@@ -50,7 +54,7 @@ class Renewed:
 async def renew_sessions(tx: Tx, renewals: Sequence[SessionHeartbeat]) -> list[Renewed]:
     """Renew the sessions that are valid and let their listed leases follow; one result each, in order.
 
-    Without listed leases its statements need not share a transaction.
+    Without listed or dropped leases its statements need not share a transaction.
     """
     results = [Renewed() for _ in renewals]
     renewed = await tx.fetch(statement("renew_sessions"), _renewal_params(renewals))
@@ -60,6 +64,7 @@ async def renew_sessions(tx: Tx, renewals: Sequence[SessionHeartbeat]) -> list[R
     if not renewed_positions:
         return results
     await _follow(tx, renewals, renewed_positions, results)
+    await _expire_dropped(tx, renewals, renewed_positions)
     by_runner = {renewals[n].runner_id: results[n] for n in renewed_positions}
     for runner_id, verdict in await read_verdicts(tx, list(by_runner)):
         by_runner[runner_id].verdicts.append(verdict)
@@ -72,15 +77,20 @@ async def _follow(
     listed = sorted((lease, n) for n in renewed_positions for lease in renewals[n].listed)
     if not listed:
         return
-    params = {
-        **_lease_arrays([lease for lease, _ in listed]),
-        "runner_ids": arrays.texts([renewals[n].runner_id for _, n in listed]),
-        "epochs": arrays.bigints([renewals[n].epoch for _, n in listed]),
-    }
+    params = _lease_arrays([lease for lease, _ in listed]) | _holder_arrays([renewals[n] for _, n in listed])
     followed = {row[0] for row in await tx.fetch(statement("follow_sessions"), params)}
     for position, (lease, n) in enumerate(listed, 1):
         if position not in followed:
             results[n].doubtful.append(lease)
+
+
+async def _expire_dropped(tx: Tx, renewals: Sequence[SessionHeartbeat], renewed_positions: list[int]) -> None:
+    dropped = sorted((lease, n) for n in renewed_positions for lease in renewals[n].dropped)
+    if dropped:
+        holders = [renewals[n] for _, n in dropped]
+        durations = {"lease_durations": arrays.intervals([holder.lease_duration for holder in holders])}
+        params = _lease_arrays([lease for lease, _ in dropped]) | _holder_arrays(holders) | durations
+        await tx.execute(statement("expire_dropped"), params)
 
 
 async def read_verdicts(tx: Tx, runner_ids: Sequence[str]) -> list[tuple[str, LeaseVerdict]]:
@@ -162,6 +172,13 @@ def _renewal_params(renewals: Sequence[SessionHeartbeat]) -> dict[str, object]:
         "used_capacities": arrays.integers([renewal.used_capacity for renewal in renewals]),
         "free_resources": arrays.byteas([renewal.free_resources for renewal in renewals]),
         "draining": arrays.bools([renewal.draining for renewal in renewals]),
+    }
+
+
+def _holder_arrays(holders: Sequence[SessionHeartbeat]) -> dict[str, object]:
+    return {
+        "runner_ids": arrays.texts([holder.runner_id for holder in holders]),
+        "epochs": arrays.bigints([holder.epoch for holder in holders]),
     }
 
 

@@ -42,6 +42,22 @@ WHERE l.ctid = x.at AND l.generation = i.generation AND l.lease_id = i.lease_id
     AND (l.deadline_time IS NULL OR l.deadline_time > statement_timestamp())
 RETURNING i.n
 
+-- name: expire_dropped
+-- Ends leases that their runner has dropped: at once, or where runs must not overlap, when the session that the caller
+-- has renewed would have ended. In key order, which callers see to. Primary key of leases.
+UPDATE leases l
+SET expire_time = statement_timestamp()
+    + CASE WHEN l.overlap = 2 AND l.slot IS NULL THEN interval '0' ELSE i.lease_duration END
+FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(generations)s::bigint[], %(lease_ids)s::bigint[],
+        %(runner_ids)s::text[], %(epochs)s::bigint[], %(lease_durations)s::interval[])
+    AS i (tenant_id, task_id, generation, lease_id, runner_id, epoch, lease_duration)
+CROSS JOIN LATERAL (
+    SELECT x.ctid AS at FROM leases x WHERE x.tenant_id = i.tenant_id AND x.task_id = i.task_id OFFSET 0
+) x
+WHERE l.ctid = x.at AND l.generation = i.generation AND l.lease_id = i.lease_id
+    AND l.runner_id IS NOT DISTINCT FROM i.runner_id
+    AND l.phase IN (2, 3) AND l.session_epoch = i.epoch AND l.expire_time IS NULL
+
 -- name: renew_leases
 -- Renews leases with an expiry of their own in key order, which callers see to; the rest is left for Python to decide.
 -- Primary key of leases.
