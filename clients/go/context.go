@@ -57,8 +57,9 @@ type layer struct {
 }
 
 // FindContext returns the effective context. Each layer (given, the environment, files) fills in values that earlier ones
-// did not set. A layer with a different address is skipped, since its key belongs to another server; for the same reason
-// a key of the environment is not sent to an address that only a file names.
+// did not set. A layer with a different address is skipped, since its key belongs to another server; one of the replicas
+// that a layer lists is not different. For the same reason a key of the environment is not sent to an address that only a
+// file names.
 func FindContext(given map[string]string) (*Context, error) {
 	start, err := os.Getwd()
 	if err != nil {
@@ -78,7 +79,7 @@ func findContext(given map[string]string, getenv func(string) string, start stri
 			continue
 		}
 		named, has := each.values["address"]
-		if address != "" && has && named != address {
+		if address != "" && has && !lists(named, address) {
 			continue
 		}
 		if address == "" && has {
@@ -99,6 +100,20 @@ func findContext(given map[string]string, getenv func(string) string, start stri
 		Tenant: found["tenant"], TLSCA: found["tls_ca"], Gateway: found["gateway"], ExpireTime: found["expire_time"],
 		Source: source,
 	}, nil
+}
+
+// lists reports whether each replica of the address is one of those that are listed.
+func lists(listed, address string) bool {
+	known := replicas(listed)
+	return !slices.ContainsFunc(replicas(address), func(one string) bool { return !slices.Contains(known, one) })
+}
+
+func replicas(address string) []string {
+	found := strings.Split(address, ",")
+	for index, one := range found {
+		found[index] = strings.TrimSpace(one)
+	}
+	return found
 }
 
 // merge completes the values of earlier layers by those of the next one. The tenant and the administrator's key of a layer

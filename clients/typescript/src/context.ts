@@ -61,7 +61,7 @@ interface Layer {
  * The effective context; throws ContextError if no server is configured or a file is damaged.
  *
  * Each layer fills in values that earlier layers did not set. A layer with a different address is skipped: its
- * key belongs to another server. For the same reason a key of the environment is not sent to an address that
+ * key belongs to another server; one of the replicas that a layer lists is not different. For the same reason a key of the environment is not sent to an address that
  * only a file names.
  */
 export function findContext(
@@ -87,7 +87,7 @@ export function findContext(
       throw layer.problem;
     }
     const other = layer.values["address"];
-    if (address && other !== undefined && other !== address) continue;
+    if (address && other !== undefined && !lists(other, address)) continue;
     if (!address && other !== undefined) {
       address = other;
       source = layer.source;
@@ -112,6 +112,16 @@ export function findContext(
     source,
     keyFile,
   };
+}
+
+/** Whether each replica of the address is one of those that are listed. */
+function lists(listed: string, address: string): boolean {
+  const known = replicas(listed);
+  return replicas(address).every((one) => known.includes(one));
+}
+
+function replicas(address: string): string[] {
+  return address.split(",").map((one) => one.trim());
 }
 
 /**
