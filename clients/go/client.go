@@ -112,7 +112,12 @@ func (c *Client) SchedulerConn() (grpc.ClientConnInterface, error) {
 
 // Translate turns an error of a stub on Conn into one of this package.
 func (c *Client) Translate(ctx context.Context, err error) error {
-	return translate(ctx, c.Context.Address, err)
+	return translate(ctx, &c.Context, c.Context.Address, err)
+}
+
+// TranslateScheduler turns an error of a stub on SchedulerConn into one of this package.
+func (c *Client) TranslateScheduler(ctx context.Context, err error) error {
+	return translate(ctx, &c.Context, c.Context.Scheduler, err)
 }
 
 func (c *Client) tasks() pb.TaskServiceClient { return pb.NewTaskServiceClient(c.Conn()) }

@@ -31,6 +31,8 @@ type Context struct {
 	// ExpireTime is when the context file ceases to be good, in RFC 3339; empty if it does not.
 	ExpireTime string
 	Source     string
+	// KeyFile is the context file that named the key; empty if it came from elsewhere.
+	KeyFile string
 }
 
 // defaultTenant is the tenant of a key that belongs to none: an administrator's.
@@ -69,7 +71,7 @@ func FindContext(given map[string]string) (*Context, error) {
 }
 
 func findContext(given map[string]string, getenv func(string) string, start string) (*Context, error) {
-	address, source := "", ""
+	address, source, keyFile := "", "", ""
 	found := map[string]string{}
 	for _, each := range layers(given, getenv, start) {
 		if each.problem != nil {
@@ -90,15 +92,24 @@ func findContext(given map[string]string, getenv func(string) string, start stri
 				}
 			}
 		}
+		if found["key"] == "" && each.values["key"] != "" && each.isFile {
+			keyFile = each.source
+		}
 		merge(found, each.values)
 	}
 	if address == "" {
 		return nil, &NoContextError{}
 	}
+	for _, name := range []string{"key", "admin_key"} {
+		if strings.ContainsFunc(found[name], func(one rune) bool { return one <= ' ' || one > '~' }) {
+			return nil, &ContextError{Message: fmt.Sprintf("the %s contains a line break, a blank or another character that no "+
+				"key has; correct %s or the file that names it", strings.ReplaceAll(name, "_", " "), names[name])}
+		}
+	}
 	return &Context{
 		Address: address, Scheduler: found["scheduler"], Key: found["key"], AdminKey: found["admin_key"],
 		Tenant: found["tenant"], TLSCA: found["tls_ca"], Gateway: found["gateway"], ExpireTime: found["expire_time"],
-		Source: source,
+		Source: source, KeyFile: keyFile,
 	}, nil
 }
 

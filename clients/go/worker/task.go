@@ -168,7 +168,7 @@ func (t *Task) LoadCheckpoint(ctx context.Context) ([]byte, bool, error) {
 // repeated calls again while the server cannot be reached, until the context ends.
 func (w *Worker) repeated(ctx context.Context, call func() error) error {
 	for delay := 100 * time.Millisecond; ; delay = min(2*delay, 2*time.Second) {
-		err := w.client.Translate(ctx, call())
+		err := w.client.TranslateScheduler(ctx, call())
 		var sent *taskyard.Error
 		var unreachable *taskyard.ServerUnreachableError
 		retryable := errors.As(err, &unreachable) || errors.As(err, &sent) && sent.Retryable()

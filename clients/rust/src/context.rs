@@ -103,11 +103,20 @@ pub(crate) fn find(given: &Values, environment: &dyn Fn(&str) -> Option<String>,
                 .to_owned(),
         ));
     }
+    let (key, admin_key) = (take("key"), take("admin_key"));
+    for (value, name, variable) in [(&key, "key", "TASKYARD_KEY"), (&admin_key, "admin key", "TASKYARD_ADMIN_KEY")] {
+        if !value.bytes().all(|one| one.is_ascii_graphic()) {
+            return Err(Error::ContextInvalid(format!(
+                "the {name} contains a line break, a blank or another character that no key has; \
+                 correct {variable} or the file that names it"
+            )));
+        }
+    }
     Ok(Context {
         address,
         scheduler: take("scheduler"),
-        key: take("key"),
-        admin_key: take("admin_key"),
+        key,
+        admin_key,
         tenant: take("tenant"),
         tls_ca: take("tls_ca"),
         source,

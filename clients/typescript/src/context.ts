@@ -102,6 +102,14 @@ export function findContext(
         " or set TASKYARD_ADDRESS and TASKYARD_KEY",
     );
   }
+  for (const name of ["key", "admin_key"]) {
+    if (/[^!-~]/.test(found[name] ?? "")) {
+      throw new ContextError(
+        `the ${name.replace("_", " ")} contains a line break, a blank or another character that no key has;` +
+          ` correct ${VARIABLES[name] ?? ""} or the file that names it`,
+      );
+    }
+  }
   return {
     address,
     scheduler: found["scheduler"] ?? "",

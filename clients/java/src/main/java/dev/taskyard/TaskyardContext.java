@@ -78,6 +78,13 @@ public record TaskyardContext(
           "no server is configured: start one here with `make up` or `taskyard up`,"
               + " or set TASKYARD_ADDRESS and TASKYARD_KEY");
     }
+    for (String name : List.of("key", "admin_key")) {
+      if (found.getOrDefault(name, "").chars().anyMatch(one -> one <= ' ' || one > '~')) {
+        throw new ContextException(
+            "the " + name.replace('_', ' ') + " contains a line break, a blank or another character that no key has;"
+                + " correct " + VARIABLES.get(name) + " or the file that names it");
+      }
+    }
     return new TaskyardContext(
         address,
         found.getOrDefault("scheduler", ""),
