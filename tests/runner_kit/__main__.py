@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument(
         "--prove",
         action="store_true",
-        help="the runner in Go passes, runners with a rule broken fail exactly it",
+        help="play the runner in Go and every broken runner",
     )
     parser.add_argument("command", nargs="*", help="with {scheduler}, {id} and {data}")
     arguments = parser.parse_args()

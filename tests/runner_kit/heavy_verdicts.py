@@ -1,4 +1,4 @@
-"""The kit proven in full: the runner in Go, and every runner with a rule broken. `make runnerkit KIT_ARGS=--prove`."""
+"""The runner in Go, and every runner with a rule broken. Run by `make runnerkit KIT_ARGS=--prove`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""The kit's verdicts: our runner keeps every rule, a broken one fails its rule; `heavy_verdicts.py` has the others."""
+"""Our runner keeps every rule, a broken one fails its rule; the others are in `heavy_verdicts.py`."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 
 import pytest
 
@@ -21,7 +22,7 @@ async def test_our_runner_keeps_every_rule() -> None:
 
 @pytest.mark.timeout(300)
 async def test_a_runner_that_ignores_the_window_fails_that_rule() -> None:
-    command = OURS
+    command: Sequence[str] = OURS
     if shutil.which("go") is not None:
         # It starts fastest.
         build_go_runner()
