@@ -30,7 +30,7 @@ test: setup ## run the tests (PYTEST_ARGS=... chooses among them)
 conformance: setup ## play every behaviour of the clients in every language that is installed (CONFORMANCE_ARGS=go --only wait)
 	@.venv/bin/python -m tests.conformance $(CONFORMANCE_ARGS)
 
-runnerkit: setup ## a verdict per rule of the runner link (KIT_ARGS=--runner go; --break 7; -- COMMAND for a runner of your own)
+runnerkit: setup ## a verdict per rule of the runner link (KIT_ARGS=--runner go; --break 7; --prove for the kit itself; -- COMMAND for a runner of your own)
 	@.venv/bin/python -m tests.runner_kit $(or $(KIT_ARGS),--runner ours)
 
 clients: setup ## lint and test the clients in Go, TypeScript, Java and Rust, and follow their READMEs (minutes)

@@ -112,7 +112,12 @@ func (c *Client) SchedulerConn() (grpc.ClientConnInterface, error) {
 
 // Translate turns an error of a stub on Conn into one of this package.
 func (c *Client) Translate(ctx context.Context, err error) error {
-	return translate(ctx, c.Context.Address, err)
+	return translate(ctx, &c.Context, c.Context.Address, err)
+}
+
+// TranslateScheduler turns an error of a stub on SchedulerConn into one of this package.
+func (c *Client) TranslateScheduler(ctx context.Context, err error) error {
+	return translate(ctx, &c.Context, c.Context.Scheduler, err)
 }
 
 func (c *Client) tasks() pb.TaskServiceClient { return pb.NewTaskServiceClient(c.Conn()) }
@@ -169,12 +174,22 @@ func NewRequestID() string {
 // Create stores a task durably. It carries a request id of its own, so a repeat after a broken connection makes no second
 // task; RequestID chooses it.
 func (c *Client) Create(ctx context.Context, execution Execution, options ...TaskOption) (*Created, error) {
-	parent, err := c.parent(ctx)
+	request, err := createRequest(execution, options)
 	if err != nil {
 		return nil, err
 	}
+	if request.Parent, err = c.parent(ctx); err != nil {
+		return nil, err
+	}
+	response, err := c.tasks().CreateTask(ctx, request)
+	if err != nil {
+		return nil, c.Translate(ctx, err)
+	}
+	return &Created{Task: Task{response.GetTask()}, Outcome: response.GetOutcome(), Replaced: response.GetReplacedTasks()}, nil
+}
+
+func createRequest(execution Execution, options []TaskOption) (*pb.CreateTaskRequest, error) {
 	request := &pb.CreateTaskRequest{
-		Parent:    parent,
 		RequestId: NewRequestID(),
 		Task:      &pb.Task{Metadata: &pb.TaskMetadata{}, Spec: &pb.TaskSpec{Execution: execution.proto}},
 		View:      pb.TaskView_TASK_VIEW_BASIC,
@@ -184,11 +199,7 @@ func (c *Client) Create(ctx context.Context, execution Execution, options ...Tas
 			return nil, err
 		}
 	}
-	response, err := c.tasks().CreateTask(ctx, request)
-	if err != nil {
-		return nil, c.Translate(ctx, err)
-	}
-	return &Created{Task: Task{response.GetTask()}, Outcome: response.GetOutcome(), Replaced: response.GetReplacedTasks()}, nil
+	return request, nil
 }
 
 // Get returns a task with all of its fields.

@@ -31,6 +31,8 @@ type Context struct {
 	// ExpireTime is when the context file ceases to be good, in RFC 3339; empty if it does not.
 	ExpireTime string
 	Source     string
+	// KeyFile is the context file that named the key; empty if it came from elsewhere.
+	KeyFile string
 }
 
 // defaultTenant is the tenant of a key that belongs to none: an administrator's.
@@ -57,8 +59,9 @@ type layer struct {
 }
 
 // FindContext returns the effective context. Each layer (given, the environment, files) fills in values that earlier ones
-// did not set. A layer with a different address is skipped, since its key belongs to another server; for the same reason
-// a key of the environment is not sent to an address that only a file names.
+// did not set. A layer with a different address is skipped, since its key belongs to another server; one of the replicas
+// that a layer lists is not different. For the same reason a key of the environment is not sent to an address that only a
+// file names.
 func FindContext(given map[string]string) (*Context, error) {
 	start, err := os.Getwd()
 	if err != nil {
@@ -68,7 +71,7 @@ func FindContext(given map[string]string) (*Context, error) {
 }
 
 func findContext(given map[string]string, getenv func(string) string, start string) (*Context, error) {
-	address, source := "", ""
+	address, source, keyFile := "", "", ""
 	found := map[string]string{}
 	for _, each := range layers(given, getenv, start) {
 		if each.problem != nil {
@@ -78,7 +81,7 @@ func findContext(given map[string]string, getenv func(string) string, start stri
 			continue
 		}
 		named, has := each.values["address"]
-		if address != "" && has && named != address {
+		if address != "" && has && !lists(named, address) {
 			continue
 		}
 		if address == "" && has {
@@ -89,16 +92,39 @@ func findContext(given map[string]string, getenv func(string) string, start stri
 				}
 			}
 		}
+		if found["key"] == "" && each.values["key"] != "" && each.isFile {
+			keyFile = each.source
+		}
 		merge(found, each.values)
 	}
 	if address == "" {
 		return nil, &NoContextError{}
 	}
+	for _, name := range []string{"key", "admin_key"} {
+		if strings.ContainsFunc(found[name], func(one rune) bool { return one <= ' ' || one > '~' }) {
+			return nil, &ContextError{Message: fmt.Sprintf("the %s contains a line break, a blank or another character that no "+
+				"key has; correct %s or the file that names it", strings.ReplaceAll(name, "_", " "), names[name])}
+		}
+	}
 	return &Context{
 		Address: address, Scheduler: found["scheduler"], Key: found["key"], AdminKey: found["admin_key"],
 		Tenant: found["tenant"], TLSCA: found["tls_ca"], Gateway: found["gateway"], ExpireTime: found["expire_time"],
-		Source: source,
+		Source: source, KeyFile: keyFile,
 	}, nil
+}
+
+// lists reports whether each replica of the address is one of those that are listed.
+func lists(listed, address string) bool {
+	known := replicas(listed)
+	return !slices.ContainsFunc(replicas(address), func(one string) bool { return !slices.Contains(known, one) })
+}
+
+func replicas(address string) []string {
+	found := strings.Split(address, ",")
+	for index, one := range found {
+		found[index] = strings.TrimSpace(one)
+	}
+	return found
 }
 
 // merge completes the values of earlier layers by those of the next one. The tenant and the administrator's key of a layer

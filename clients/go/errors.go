@@ -60,6 +60,34 @@ func (e *ServerUnreachableError) Error() string {
 	return fmt.Sprintf("no server answers at %s (%s); start it or correct the address", e.Address, e.Problem)
 }
 
+// UnauthenticatedError means that the server demands a key, or rejects the one that was sent.
+type UnauthenticatedError struct {
+	Message string
+	// Sent is the error of the server.
+	Sent *Error
+}
+
+func (e *UnauthenticatedError) Error() string { return e.Message }
+
+func (e *UnauthenticatedError) Unwrap() error { return e.Sent }
+
+func unauthenticated(used *Context, address string, sent *Error) error {
+	made := &UnauthenticatedError{Sent: sent}
+	problem, remedy := sent.Metadata["problem"], "set TASKYARD_KEY to a key that is in force"
+	if problem == "" {
+		problem = sent.Message
+	}
+	switch {
+	case used.Key == "":
+		made.Message = fmt.Sprintf("a key is required by the server at %s (from %s); set TASKYARD_KEY", address, used.Source)
+		return made
+	case used.KeyFile != "":
+		remedy = fmt.Sprintf("put a key that is in force into %s", used.KeyFile)
+	}
+	made.Message = fmt.Sprintf("the key is rejected by the server at %s (from %s): %s; %s", address, used.Source, problem, remedy)
+	return made
+}
+
 // CertificateUntrustedError means that TLS does not come about: another authority, another name, or no TLS on the other side.
 type CertificateUntrustedError struct {
 	Address, Problem string
@@ -115,7 +143,7 @@ func (e *PlaintextRefusedError) Error() string {
 }
 
 // translate turns an error of gRPC into one of this package. The caller's own cancellation stays what it is.
-func translate(ctx context.Context, address string, err error) error {
+func translate(ctx context.Context, used *Context, address string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -127,6 +155,9 @@ func translate(ctx context.Context, address string, err error) error {
 		return err
 	}
 	made := FromStatus(sent.Proto())
+	if made.Code == codes.Unauthenticated && (made.Reason == "" || made.Reason == Unauthenticated) {
+		return unauthenticated(used, address, made)
+	}
 	if made.Reason != "" {
 		return made
 	}
@@ -173,7 +204,7 @@ func isConnectionFailure(message string) bool {
 }
 
 func lastCause(message string) string {
-	return strings.TrimSuffix(transportNoise.ReplaceAllString(message, ""), `"`)
+	return strings.Trim(transportNoise.ReplaceAllString(message, ""), `"`)
 }
 
 // transient reports whether a stream or a wait may go on after this error.

@@ -24,7 +24,7 @@ func TestErrorsAreRecognisedByReason(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := translate(context.Background(), "a:1", sent.Err())
+	found := translate(context.Background(), &Context{}, "a:1", sent.Err())
 	var typed *Error
 	if !errors.Is(found, FieldInvalid) || errors.Is(found, NotFound) || !errors.As(found, &typed) {
 		t.Fatal(found)
@@ -36,7 +36,7 @@ func TestErrorsAreRecognisedByReason(t *testing.T) {
 
 func TestReasonOfAnotherDomainIsNotOurs(t *testing.T) {
 	sent, _ := status.New(codes.NotFound, "x").WithDetails(&errdetails.ErrorInfo{Reason: "STALE_GENERATION", Domain: "example.com"})
-	if errors.Is(translate(context.Background(), "a:1", sent.Err()), StaleGeneration) {
+	if errors.Is(translate(context.Background(), &Context{}, "a:1", sent.Err()), StaleGeneration) {
 		t.Fatal("recognised")
 	}
 }
@@ -44,7 +44,7 @@ func TestReasonOfAnotherDomainIsNotOurs(t *testing.T) {
 func TestTheCallersOwnEndStaysWhatItIs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 0)
 	defer cancel()
-	if err := translate(ctx, "a:1", status.Error(codes.DeadlineExceeded, "x")); !errors.Is(err, context.DeadlineExceeded) {
+	if err := translate(ctx, &Context{}, "a:1", status.Error(codes.DeadlineExceeded, "x")); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(err)
 	}
 }

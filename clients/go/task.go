@@ -37,13 +37,14 @@ func (t *Task) Failure() *pb.TaskError { return t.GetStatus().GetError() }
 
 // Output reads the document that a successful run returned into `into`, as json.Unmarshal does.
 func (t *Task) Output(into any) error {
-	return readPayload(t.GetStatus().GetResult().GetOutput(), into)
+	return ReadPayload(t.GetStatus().GetResult().GetOutput(), into)
 }
 
 // PhaseName is the name of a phase without its prefix.
 func PhaseName(phase pb.TaskPhase) string { return strings.TrimPrefix(phase.String(), "TASK_PHASE_") }
 
-func readPayload(payload *pb.Payload, into any) error {
+// ReadPayload reads the document of a payload into `into`, as json.Unmarshal does.
+func ReadPayload(payload *pb.Payload, into any) error {
 	if document := payload.GetJson(); document != nil {
 		text, err := document.MarshalJSON()
 		if err != nil {
@@ -153,6 +154,20 @@ func Retries(count int) TaskOption {
 // Timeout is the longest time of one attempt.
 func Timeout(limit time.Duration) TaskOption {
 	return setting(func(r *pb.CreateTaskRequest) { r.Task.Spec.AttemptTimeout = durationpb.New(limit) })
+}
+
+// After names tasks that have to succeed first, by id or full name.
+func After(tasks ...string) TaskOption {
+	return setting(func(r *pb.CreateTaskRequest) {
+		for _, task := range tasks {
+			r.Task.Spec.After = append(r.Task.Spec.After, &pb.Dependency{Task: task})
+		}
+	})
+}
+
+// Dependency is a task that has to end first, with the condition and the alias under which its result reaches the workload.
+func Dependency(prerequisite *pb.Dependency) TaskOption {
+	return setting(func(r *pb.CreateTaskRequest) { r.Task.Spec.After = append(r.Task.Spec.After, prerequisite) })
 }
 
 // With changes anything else of the request.

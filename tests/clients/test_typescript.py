@@ -27,12 +27,12 @@ def package() -> Path:
     return PACKAGE
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_the_linter_has_no_findings(package: Path) -> None:
     succeed("npm", "run", "--silent", "lint", cwd=package)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_client_and_worker_pass_their_own_tests(package: Path, suite: Suite, runner_key: str) -> None:
     context = suite.context
     environment = tool_environment(
@@ -44,7 +44,7 @@ def test_client_and_worker_pass_their_own_tests(package: Path, suite: Suite, run
     succeed("npm", "run", "--silent", "test", cwd=package, environment=environment)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_the_readme_works_word_for_word_from_a_fresh_clone(suite: Suite, tmp_path: Path) -> None:
     follow("clients/typescript/README.md", suite, tmp_path)
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from taskyard import (
+    After,
     Client,
     ContextError,
     ContextExpired,
@@ -23,6 +24,7 @@ from taskyard import (
 )
 from taskyard.new_task import NewTask
 from taskyard.v1.common_pb2 import Payload
+from taskyard.v1.schedule_pb2 import Schedule
 
 KINDS: tuple[tuple[type[Exception], str], ...] = (
     (NoContext, "NO_CONTEXT"),
@@ -68,6 +70,15 @@ def show_task(task: Task) -> dict[str, Any]:
     }
 
 
+def show_schedule(schedule: Schedule) -> dict[str, Any]:
+    return {
+        "name": schedule.name,
+        "cron": list(schedule.cron),
+        "paused": schedule.paused,
+        "note": schedule.pause_note,
+    }
+
+
 def new_task(
     *,
     command_: list[str] | None = None,
@@ -78,8 +89,10 @@ def new_task(
     request_id: str = "",
     labels: Mapping[str, str] | None = None,
     retries: int | None = None,
+    after: list[dict[str, Any]] | None = None,
 ) -> NewTask:
     options: dict[str, Any] = {"id": task_id, "request_id": request_id, "labels": labels or {}}
+    options["after"] = [After(**prerequisite) for prerequisite in after or ()]
     if retries is not None:
         options["retry"] = {"max_retries": retries, "initial": 0.01, "max": 0.01}
     if payload_text:
@@ -89,6 +102,12 @@ def new_task(
     if command_:
         return command(*command_, payload=payload, **options)
     return external(payload=payload, **options)
+
+
+def given_task(**given: Any) -> NewTask:
+    given.pop("external", None)
+    renamed = {f"{name}_" if name in ("command", "function") else name: given[name] for name in given}
+    return new_task(**renamed)
 
 
 class Driver:
@@ -125,10 +144,8 @@ class Driver:
         return {"address": self.client.context.address, "tenant": self.client.context.tenant}
 
     async def op_create(self, traceparent: str = "", **given: Any) -> dict[str, Any]:
-        given.pop("external", None)
-        renamed = {f"{name}_" if name in ("command", "function") else name: given[name] for name in given}
         tracing.pass_on(traceparent)
-        created = await self.client.create(new_task(**renamed))
+        created = await self.client.create(given_task(**given))
         return {"name": created.name, "outcome": str(created.outcome), "phase": str(created.phase)}
 
     async def op_get(self, task: str) -> dict[str, Any]:
@@ -142,6 +159,33 @@ class Driver:
 
     async def op_list(self, filter: str = "", page_size: int = 1000) -> dict[str, Any]:
         return {"names": [task.name async for task in self.client.list(filter, page_size=page_size)]}
+
+    async def op_schedule_create(
+        self, schedule: str, cron: list[str], paused: bool = False, note: str = "", **task: Any
+    ) -> dict[str, Any]:
+        made = await self.client.schedules.create(
+            schedule, given_task(**task), cron=cron, paused=paused, pause_note=note
+        )
+        return show_schedule(made)
+
+    async def op_schedule_get(self, schedule: str) -> dict[str, Any]:
+        return show_schedule(await self.client.schedules.get(schedule))
+
+    async def op_schedule_list(self, filter: str = "", page_size: int = 0) -> dict[str, Any]:
+        return {"names": [schedule.name async for schedule in self.client.schedules.list(filter)]}
+
+    async def op_schedule_pause(self, schedule: str, note: str = "") -> dict[str, Any]:
+        return show_schedule(await self.client.schedules.pause(schedule, note))
+
+    async def op_schedule_resume(self, schedule: str) -> dict[str, Any]:
+        return show_schedule(await self.client.schedules.resume(schedule))
+
+    async def op_schedule_run(self, schedule: str) -> dict[str, Any]:
+        return show_task(await self.client.schedules.run(schedule))
+
+    async def op_schedule_delete(self, schedule: str) -> dict[str, Any]:
+        await self.client.schedules.delete(schedule)
+        return {}
 
     async def op_watch(self, stream: str, tasks: list[str] | None = None, **options: Any) -> dict[str, Any]:
         async def items() -> AsyncIterator[dict[str, Any]]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from pathlib import Path
+
+import pytest
 
 from tests.runner_kit.broken import BREAKS, Tampering
 from tests.runner_kit.subject import KNOWN, Runner, build_go_runner
@@ -18,8 +21,15 @@ def main() -> int:
         "--only", type=int, action="append", default=[], help="play this rule; may be repeated"
     )
     parser.add_argument("--break", dest="broken", type=int, choices=sorted(BREAKS), help="break this rule")
+    parser.add_argument(
+        "--prove",
+        action="store_true",
+        help="play the runner in Go and every broken runner",
+    )
     parser.add_argument("command", nargs="*", help="with {scheduler}, {id} and {data}")
     arguments = parser.parse_args()
+    if arguments.prove:
+        return pytest.main(["-q", str(Path(__file__).with_name("heavy_verdicts.py"))])
     if bool(arguments.runner) == bool(arguments.command):
         parser.error("give either --runner or -- and a command")
     if arguments.runner == "go":

@@ -67,7 +67,7 @@ func (w *Worker) renewPart(ctx context.Context, held []*run) bool {
 	sent := time.Now()
 	response, err := w.stub.RenewWork(ctx, request)
 	if err != nil {
-		w.logger.Warn("renewal failed", "worker", w.id, "error", w.client.Translate(context.Background(), err))
+		w.logger.Warn("renewal failed", "worker", w.id, "error", w.client.TranslateScheduler(context.Background(), err))
 		return false
 	}
 	aborted := map[*run]bool{}

@@ -47,6 +47,24 @@ func InvalidPayload(err error) *Failure { return FailPermanently("INVALID_PAYLOA
 // RawPayload is the input as it was sent, byte for byte.
 func (t *Task) RawPayload() []byte { return t.run.assignment.GetSpec().GetPayload().GetRaw() }
 
+// Input reads the result of the prerequisite with this alias into `into`. It fails if there is no such alias, or if the result
+// was too large to come with the claim: Client.Get returns it.
+func (t *Task) Input(alias string, into any) error {
+	for _, each := range t.run.assignment.GetInputs() {
+		if each.GetAlias() != alias {
+			continue
+		}
+		if each.GetOmitted() {
+			return fmt.Errorf("the result of %s (alias %q) is too large for the claim; get the task", each.GetTask(), alias)
+		}
+		if each.GetResult().GetOutput() == nil {
+			return json.Unmarshal([]byte("null"), into)
+		}
+		return taskyard.ReadPayload(each.GetResult().GetOutput(), into)
+	}
+	return fmt.Errorf("no prerequisite of %s has the alias %q", t.Name(), alias)
+}
+
 // FencingToken guards the handler's own side effects: a store that keeps the highest token refuses a late writer, or asks
 // taskdb (CheckFence).
 func (t *Task) FencingToken() string {
@@ -150,7 +168,7 @@ func (t *Task) LoadCheckpoint(ctx context.Context) ([]byte, bool, error) {
 // repeated calls again while the server cannot be reached, until the context ends.
 func (w *Worker) repeated(ctx context.Context, call func() error) error {
 	for delay := 100 * time.Millisecond; ; delay = min(2*delay, 2*time.Second) {
-		err := w.client.Translate(ctx, call())
+		err := w.client.TranslateScheduler(ctx, call())
 		var sent *taskyard.Error
 		var unreachable *taskyard.ServerUnreachableError
 		retryable := errors.As(err, &unreachable) || errors.As(err, &sent) && sent.Retryable()

@@ -164,7 +164,7 @@ func (w *Worker) claimLoop(ctx, background context.Context, running *sync.WaitGr
 			return nil
 		}
 		if err != nil {
-			if err = w.client.Translate(context.Background(), err); permanent(err) {
+			if err = w.client.TranslateScheduler(context.Background(), err); permanent(err) {
 				return err
 			}
 			w.logger.Warn("claim failed", "worker", w.id, "error", err)

@@ -5,6 +5,7 @@ use std::{collections::HashMap, pin::Pin, sync::Arc, time::Duration};
 use serde_json::{json, Map, Value};
 use taskyard::{
     json_payload, payload_text, v1, with_traceparent, Client, Error, FieldViolation, NewTask, Options, Result,
+    Schedules,
 };
 use tokio::{
     io::{stdin, AsyncBufReadExt, BufReader},
@@ -44,8 +45,13 @@ impl Driver {
         self.client.lock().await.clone().expect("connect comes first")
     }
 
+    async fn schedules(&self) -> Schedules {
+        self.client().await.schedules()
+    }
+
     async fn answer(&self, given: &Map<String, Value>) -> Result<Value> {
         let task = text(given, "task");
+        let schedule = text(given, "schedule");
         match text(given, "op") {
             "hello" => Ok(json!({"language": "rust", "features": []})),
             "connect" => self.connect(given).await,
@@ -82,6 +88,22 @@ impl Driver {
                 self.streams.lock().await.remove(text(given, "stream"));
                 Ok(json!({}))
             }
+            "schedule_create" => {
+                let times = schedule_times(given);
+                Ok(show_schedule(&self.schedules().await.create(schedule, new_task(given), times).await?))
+            }
+            "schedule_get" => Ok(show_schedule(&self.schedules().await.get(schedule).await?)),
+            "schedule_list" => {
+                let size = given.get("page_size").and_then(Value::as_i64).unwrap_or_default();
+                let size = i32::try_from(size).expect("a page is small");
+                let found: Result<Vec<v1::Schedule>> =
+                    self.schedules().await.list(text(given, "filter"), size).collect().await;
+                Ok(json!({"names": found?.into_iter().map(|schedule| schedule.name).collect::<Vec<_>>()}))
+            }
+            "schedule_pause" => Ok(show_schedule(&self.schedules().await.pause(schedule, text(given, "note")).await?)),
+            "schedule_resume" => Ok(show_schedule(&self.schedules().await.resume(schedule).await?)),
+            "schedule_run" => Ok(show_task(&self.schedules().await.run(schedule).await?.task.unwrap_or_default())),
+            "schedule_delete" => self.schedules().await.delete(schedule).await.map(|()| json!({})),
             other => panic!("no such operation: {other}"),
         }
     }
@@ -142,6 +164,9 @@ fn new_task(given: &Map<String, Value>) -> NewTask {
         task = task.retries(i32::try_from(count).expect("a small number"));
         task = task.spec(|spec| spec.retry.get_or_insert_default().backoff = Some(backoff));
     }
+    for one in given.get("after").and_then(Value::as_array).into_iter().flatten() {
+        task = task.dependency(dependency(one.as_object().expect("a prerequisite is an object")));
+    }
     if let Some(Value::String(exact)) = given.get("payload_text") {
         let raw = v1::payload::Value::Raw(exact.clone().into_bytes());
         task = task.payload(v1::Payload { content_type: "application/json".to_owned(), value: Some(raw) });
@@ -149,6 +174,34 @@ fn new_task(given: &Map<String, Value>) -> NewTask {
         task = task.payload(json_payload(value).expect("it came as JSON"));
     }
     task
+}
+
+fn dependency(given: &Map<String, Value>) -> v1::Dependency {
+    let when = format!("DEPENDENCY_CONDITION_{}", text(given, "when").to_uppercase());
+    v1::Dependency {
+        task: text(given, "task").to_owned(),
+        alias: text(given, "alias").to_owned(),
+        when: v1::DependencyCondition::from_str_name(&when).unwrap_or_default().into(),
+    }
+}
+
+fn schedule_times(given: &Map<String, Value>) -> v1::Schedule {
+    let lines = given.get("cron").and_then(Value::as_array).cloned().unwrap_or_default();
+    v1::Schedule {
+        cron: lines.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        paused: given.get("paused") == Some(&json!(true)),
+        pause_note: text(given, "note").to_owned(),
+        ..Default::default()
+    }
+}
+
+fn show_schedule(schedule: &v1::Schedule) -> Value {
+    json!({
+        "name": schedule.name,
+        "cron": schedule.cron,
+        "paused": schedule.paused,
+        "note": schedule.pause_note,
+    })
 }
 
 fn watch_request(given: &Map<String, Value>) -> v1::WatchTasksRequest {

@@ -300,16 +300,22 @@ fn connect(context: &Context, target: &str, address: String) -> Result<Replica> 
         if context.tls_ca.is_empty() {
             tls = tls.with_native_roots();
         } else {
-            let pem = fs::read(&context.tls_ca).map_err(|error| {
-                let file = &context.tls_ca;
-                Error::ContextInvalid(format!("TASKYARD_TLS_CA {file} cannot be read ({error}); name a PEM file"))
-            })?;
-            tls = tls.ca_certificate(Certificate::from_pem(pem));
+            tls = tls.ca_certificate(Certificate::from_pem(authority(&context.tls_ca)?));
         }
         endpoint = endpoint.tls_config(tls).map_err(|error| unusable(&error))?;
     }
     let channel = endpoint.connect_lazy();
     Ok(Replica { address, channel })
+}
+
+/// The certificates of the CA, in PEM.
+fn authority(file: &str) -> Result<Vec<u8>> {
+    let invalid = |problem: String| Error::ContextInvalid(format!("TASKYARD_TLS_CA {file} {problem}; name a PEM file"));
+    let pem = fs::read(file).map_err(|error| invalid(format!("cannot be read ({error})")))?;
+    if !String::from_utf8_lossy(&pem).contains("-----BEGIN CERTIFICATE-----") {
+        return Err(invalid("holds no certificate".to_owned()));
+    }
+    Ok(pem)
 }
 
 #[cfg(test)]

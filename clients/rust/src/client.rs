@@ -12,6 +12,7 @@ use crate::{
     context::{self, Context, Values},
     new_task::{new_request_id, NewTask},
     retry::RetryTimer,
+    schedules::Schedules,
     stream::{responses, Resume, Sequences, Versions, WatchEvent, SILENCE, STREAM_LIMIT},
     tenant::Tenant,
     v1::{
@@ -383,12 +384,17 @@ impl Client {
         Ok(response.task.unwrap_or_default())
     }
 
+    /// The schedules of the tenant: tasks that are created by time.
+    pub fn schedules(&self) -> Schedules {
+        Schedules::new(self.clone())
+    }
+
     /// The tenant of the context; where it names none, that of the key.
     pub async fn tenant(&self) -> Result<String> {
         self.tenant.id(&self.channels).await.map(str::to_owned)
     }
 
-    async fn parent(&self) -> Result<String> {
+    pub(crate) async fn parent(&self) -> Result<String> {
         Ok(format!("tenants/{}", self.tenant.id(&self.channels).await?.trim_start_matches("tenants/")))
     }
 

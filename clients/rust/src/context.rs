@@ -55,8 +55,8 @@ impl Layer {
 }
 
 /// The effective context. Each layer fills in values that earlier layers did not set. A layer with a different address
-/// is skipped: its key belongs to another server. For the same reason a key of the environment is not sent to an address
-/// that only a file names.
+/// is skipped: its key belongs to another server; one of the replicas that a layer lists is not different. For the same
+/// reason a key of the environment is not sent to an address that only a file names.
 pub(crate) fn find(given: &Values, environment: &dyn Fn(&str) -> Option<String>, start: &Path) -> Result<Context> {
     let mut found = Values::new();
     let (mut source, mut key_file) = (String::new(), String::new());
@@ -80,7 +80,7 @@ pub(crate) fn find(given: &Values, environment: &dyn Fn(&str) -> Option<String>,
             return Err(problem);
         }
         match (address, layer.values.get("address")) {
-            (Some(address), Some(other)) if address != other => continue,
+            (Some(address), Some(other)) if !lists(other, address) => continue,
             (None, Some(_)) => {
                 source.clone_from(&layer.source);
                 if layer.is_file {
@@ -103,16 +103,30 @@ pub(crate) fn find(given: &Values, environment: &dyn Fn(&str) -> Option<String>,
                 .to_owned(),
         ));
     }
+    let (key, admin_key) = (take("key"), take("admin_key"));
+    for (value, name, variable) in [(&key, "key", "TASKYARD_KEY"), (&admin_key, "admin key", "TASKYARD_ADMIN_KEY")] {
+        if !value.bytes().all(|one| one.is_ascii_graphic()) {
+            return Err(Error::ContextInvalid(format!(
+                "the {name} contains a line break, a blank or another character that no key has; \
+                 correct {variable} or the file that names it"
+            )));
+        }
+    }
     Ok(Context {
         address,
         scheduler: take("scheduler"),
-        key: take("key"),
-        admin_key: take("admin_key"),
+        key,
+        admin_key,
         tenant: take("tenant"),
         tls_ca: take("tls_ca"),
         source,
         key_file,
     })
+}
+
+/// Whether each replica of the address is one of those that are listed.
+fn lists(listed: &str, address: &str) -> bool {
+    address.split(',').all(|one| listed.split(',').any(|known| known.trim() == one.trim()))
 }
 
 /// Completes the values of earlier layers by those of the next one. The tenant and the administrator's key of a layer go
@@ -176,20 +190,23 @@ fn file_layer(file: &Path) -> Result<Layer> {
 /// A context of the configuration, which the user chose.
 fn named_layer(file: &Path, name: &str) -> Result<Layer> {
     let place = file.display();
-    if file.is_file() {
-        if let Some(problem) = distrust(file).map_err(|error| unreadable(file, &error))? {
-            return Err(Error::ContextInvalid(problem));
-        }
+    let mut layer = Layer::new(&format!("context {name} of {place}"), Values::new(), false);
+    let distrusted = if file.is_file() { distrust(file).map_err(|error| unreadable(file, &error))? } else { None };
+    if let Some(problem) = distrusted {
+        layer.problem = Some(Error::ContextInvalid(problem));
+        return Ok(layer);
     }
     let mut contexts = if file.is_file() { read_config(file)?.contexts } else { BTreeMap::new() };
-    let Some(values) = contexts.remove(name) else {
-        let known: Vec<String> = contexts.into_keys().collect();
-        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        return Err(Error::ContextInvalid(format!(
-            "{place} has no context '{name}', only: {known}; add it with `taskyard login --name {name}`"
-        )));
-    };
-    unexpired(Layer::new(&format!("context {name} of {place}"), values, false))
+    if let Some(values) = contexts.remove(name) {
+        layer.values = values;
+        return unexpired(layer);
+    }
+    let known: Vec<String> = contexts.into_keys().collect();
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    layer.problem = Some(Error::ContextInvalid(format!(
+        "{place} has no context '{name}', only: {known}; add it with `taskyard login --name {name}`"
+    )));
+    Ok(layer)
 }
 
 fn unexpired(mut layer: Layer) -> Result<Layer> {

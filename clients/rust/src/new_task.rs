@@ -6,7 +6,7 @@ use rand::Rng;
 use serde::Serialize;
 
 use crate::v1::{
-    execution::Kind, payload, CommandExecution, ContainerExecution, CreateTaskRequest, EnvVar, Execution,
+    execution::Kind, payload, CommandExecution, ContainerExecution, CreateTaskRequest, Dependency, EnvVar, Execution,
     ExternalExecution, FunctionExecution, Interpreter, Payload, RetryPolicy, ScriptExecution, TaskSpec,
 };
 
@@ -98,6 +98,18 @@ impl NewTask {
     #[must_use]
     pub fn retries(self, count: i32) -> Self {
         self.spec(|spec| spec.retry = Some(RetryPolicy { max_retries: Some(count), ..Default::default() }))
+    }
+
+    /// A task that has to succeed first, by id or full name.
+    #[must_use]
+    pub fn after(self, task: &str) -> Self {
+        self.dependency(Dependency { task: task.to_owned(), ..Default::default() })
+    }
+
+    /// A task that has to end first, with its condition and the alias under which its result reaches the workload.
+    #[must_use]
+    pub fn dependency(self, prerequisite: Dependency) -> Self {
+        self.spec(|spec| spec.after.push(prerequisite))
     }
 
     /// Longest time of one attempt.

@@ -13,10 +13,12 @@ import {
   fromPayload,
   phaseOf,
   withTraceparent,
+  type After,
   type NewTask,
   type TaskOptions,
 } from "../src/index.js";
 import { CreateOutcome, LogLevel, PayloadSchema, TaskEventType, TaskPhase, type Task } from "../src/v1.js";
+import { scheduleAnswer } from "./schedules.js";
 import { Workers } from "./workers.js";
 
 export type Arguments = Readonly<Record<string, unknown>>;
@@ -46,7 +48,7 @@ function showError(error: unknown): object {
   };
 }
 
-function showTask(task: Task): object {
+export function showTask(task: Task): object {
   const payload = task.spec?.payload?.value;
   const { status } = task;
   return {
@@ -61,12 +63,13 @@ function showTask(task: Task): object {
   };
 }
 
-function newTask(given: Arguments): NewTask {
+export function newTask(given: Arguments): NewTask {
   const options: TaskOptions = {
     id: text(given, "task_id"),
     requestId: text(given, "request_id"),
     labels: (given["labels"] ?? {}) as Record<string, string>,
     payload: payloadOf(given),
+    after: (given["after"] ?? []) as After[],
   };
   const retries = given["retries"];
   if (typeof retries === "number") options.retry = { maxRetries: retries, initialMs: 10, maxMs: 10 };
@@ -85,7 +88,7 @@ function payloadOf(given: Arguments): unknown {
   return create(PayloadSchema, { value: { case: "raw", value: raw }, contentType: "application/json" });
 }
 
-function text(given: Arguments, name: string): string {
+export function text(given: Arguments, name: string): string {
   return (given[name] ?? "") as string;
 }
 
@@ -140,6 +143,7 @@ class Driver {
         await this.streams.get(text(given, "stream"))?.return();
         return {};
       default:
+        if (op.startsWith("schedule_")) return scheduleAnswer(op, given, this.client.schedules);
         return this.workers.answer(op, given, this.client);
     }
   }

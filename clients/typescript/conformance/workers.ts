@@ -66,6 +66,7 @@ function start(given: Arguments, client: Client): Running {
       return null;
     })
     .handle("conf.checkpoint", (job) => checkpoint(job, running))
+    .handle("conf.input", input)
     .handle("conf.fence", async (job) => ({ token: job.fence, valid: await job.checkFence() }));
   worker.run().catch((error: unknown) => { console.error(error); });
   return running;
@@ -107,4 +108,12 @@ async function checkpoint(job: Job, running: Running): Promise<unknown> {
   await job.saveCheckpoint(new TextEncoder().encode('{"page":3}'), { contentType: "application/json" });
   running.record("saved");
   throw new TransientError("crashed after a checkpoint", "CRASH");
+}
+
+function input(job: Job): unknown {
+  try {
+    return job.input((job.payload as { alias: string }).alias);
+  } catch (error) {
+    throw new PermanentError((error as Error).message, "NO_INPUT");
+  }
 }

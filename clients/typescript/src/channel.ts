@@ -301,11 +301,16 @@ function proxyOptions(address: string, secure: boolean): grpc.ChannelOptions {
 }
 
 function readCa(file: string): Buffer {
+  let pem: Buffer;
   try {
-    return readFileSync(file);
+    pem = readFileSync(file);
   } catch (error) {
     throw new ContextError(`TASKYARD_TLS_CA ${file} cannot be read (${String(error)}); name a PEM file`);
   }
+  if (!pem.includes("-----BEGIN CERTIFICATE-----")) {
+    throw new ContextError(`TASKYARD_TLS_CA ${file} holds no certificate; name a PEM file`);
+  }
+  return pem;
 }
 
 function pathOf(method: { parent: { typeName: string }; name: string }): string {

@@ -32,7 +32,9 @@ import {
 import { newRequestId } from "./names.js";
 import type { NewTask } from "./newTask.js";
 import { toPayload } from "./payload.js";
+import { pages, present } from "./responses.js";
 import { RetryTimer } from "./retryTimer.js";
+import { Schedules } from "./schedules.js";
 import { fromStatus } from "./status.js";
 import { logEntries, responses, SILENCE_MS, STREAM_MS, watchEvents, type WatchedEvent } from "./stream.js";
 import { batches, createBatch } from "./submit.js";
@@ -109,6 +111,8 @@ export function phaseOf(task: Task): string {
  */
 export class Client {
   readonly context: Context;
+  /** The schedules of the tenant: tasks that are created by time. */
+  readonly schedules: Schedules;
   private readonly channels: Channels;
   private readonly outageMs: number;
   private readonly tenant: Tenant;
@@ -118,6 +122,7 @@ export class Client {
     this.channels = new Channels(this.context, options.timeoutMs);
     this.outageMs = options.outageTimeoutMs ?? 300_000;
     this.tenant = new Tenant(this.context, this.channels);
+    this.schedules = new Schedules(this.tenant, this.channels);
   }
 
   /** Closes the connections and cancels the calls in flight. */
@@ -424,23 +429,9 @@ export class Client {
   }
 }
 
-async function* pages<P extends { nextPageToken: string }>(fetch: (token: string) => Promise<P>): AsyncGenerator<P> {
-  for (let token = ""; ; ) {
-    const page = await fetch(token);
-    yield page;
-    if (!page.nextPageToken) return;
-    token = page.nextPageToken;
-  }
-}
-
 function batchResult(item: BatchCreateTasksResult): CreatedTask | TaskyardError {
   if (item.result.case === "created") {
     return Object.assign(present(item.result.value.task), { outcome: item.result.value.outcome });
   }
   return fromStatus(present(item.result.value));
-}
-
-function present<T>(value: T | undefined): T {
-  if (value === undefined) throw new TypeError("the server left a required field out");
-  return value;
 }

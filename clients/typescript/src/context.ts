@@ -61,7 +61,7 @@ interface Layer {
  * The effective context; throws ContextError if no server is configured or a file is damaged.
  *
  * Each layer fills in values that earlier layers did not set. A layer with a different address is skipped: its
- * key belongs to another server. For the same reason a key of the environment is not sent to an address that
+ * key belongs to another server; one of the replicas that a layer lists is not different. For the same reason a key of the environment is not sent to an address that
  * only a file names.
  */
 export function findContext(
@@ -87,7 +87,7 @@ export function findContext(
       throw layer.problem;
     }
     const other = layer.values["address"];
-    if (address && other !== undefined && other !== address) continue;
+    if (address && other !== undefined && !lists(other, address)) continue;
     if (!address && other !== undefined) {
       address = other;
       source = layer.source;
@@ -102,6 +102,14 @@ export function findContext(
         " or set TASKYARD_ADDRESS and TASKYARD_KEY",
     );
   }
+  for (const name of ["key", "admin_key"]) {
+    if (/[^!-~]/.test(found[name] ?? "")) {
+      throw new ContextError(
+        `the ${name.replace("_", " ")} contains a line break, a blank or another character that no key has;` +
+          ` correct ${VARIABLES[name] ?? ""} or the file that names it`,
+      );
+    }
+  }
   return {
     address,
     scheduler: found["scheduler"] ?? "",
@@ -112,6 +120,16 @@ export function findContext(
     source,
     keyFile,
   };
+}
+
+/** Whether each replica of the address is one of those that are listed. */
+function lists(listed: string, address: string): boolean {
+  const known = replicas(listed);
+  return replicas(address).every((one) => known.includes(one));
+}
+
+function replicas(address: string): string[] {
+  return address.split(",").map((one) => one.trim());
 }
 
 /**

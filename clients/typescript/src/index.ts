@@ -15,8 +15,9 @@ export {
 } from "./client.js";
 export { findContext, type Context, type ContextOptions } from "./context.js";
 export * as errors from "./errors.js";
-export { command, container, external, fn, script, typed, type NewTask, type Retry, type TaskOptions } from "./newTask.js";
+export { command, container, external, fn, script, typed, type After, type NewTask, type Retry, type TaskOptions } from "./newTask.js";
 export { fromPayload, toPayload } from "./payload.js";
+export { Schedules, type ScheduleListOptions, type ScheduleTimes } from "./schedules.js";
 export type { WatchedEvent } from "./stream.js";
 export { withTraceparent } from "./tracing.js";
 export { JobStopped, PermanentError, TransientError, type Handler, type Job, type StopCause } from "./job.js";

@@ -110,6 +110,19 @@ export class Job {
     return fromPayload(this.assignment.spec?.payload);
   }
 
+  /**
+   * The result of the prerequisite with this alias; undefined if it has none. Throws if there is no such alias, or if the
+   * result was too large to come with the claim: Client.get returns it.
+   */
+  input(alias: string): unknown {
+    const found = this.assignment.inputs.find((input) => input.alias === alias);
+    if (!found) throw new RangeError(`no prerequisite of ${this.task} has the alias '${alias}'`);
+    if (found.omitted) {
+      throw new RangeError(`the result of ${found.task} (alias '${alias}') is too large for the claim; get the task`);
+    }
+    return fromPayload(found.result?.output);
+  }
+
   /** The configuration of the task type. */
   get config(): unknown {
     return fromPayload(this.assignment.config);

@@ -6,6 +6,7 @@ import { durationFromMs, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { RestartPolicy } from "./gen/taskyard/v1/common_pb.js";
 import {
   AdmissionPolicy,
+  DependencyCondition,
   Interpreter,
   OverlapPolicy,
   RunnerLostPolicy,
@@ -13,6 +14,7 @@ import {
 } from "./gen/taskyard/v1/task_pb.js";
 import { CreateTaskRequestSchema, type CreateTaskRequest } from "./gen/taskyard/v1/task_service_pb.js";
 import { toPayload } from "./payload.js";
+import type { TaskRef } from "./tenant.js";
 
 /** How an unsuccessful task is retried. */
 export interface Retry {
@@ -24,6 +26,15 @@ export interface Retry {
   factor?: number;
   restart?: "never" | "on_failure" | "always";
   retryOnTimeout?: boolean;
+}
+
+/** A task that has to end before another starts. */
+export interface After {
+  task: TaskRef;
+  /** How it has to end; succeeded by default. */
+  when?: "succeeded" | "ended" | "not_succeeded";
+  /** The name under which its result reaches the workload; without one it does not. */
+  alias?: string;
 }
 
 /** Options of every task; a field that is missing here can be set on `NewTask.request`. */
@@ -62,6 +73,8 @@ export interface TaskOptions {
   stopGracePeriodMs?: number;
   /** How long the ended task is kept. */
   retentionMs?: number;
+  /** Tasks that have to end first: each has to succeed, unless After has another condition. */
+  after?: readonly (TaskRef | After)[];
   /** Earliest start. */
   notBefore?: Date;
   /** Cores to reserve and enforce. */
@@ -146,6 +159,7 @@ function newTask(execution: Execution | undefined, options: TaskOptions): NewTas
         ...given("notBefore", options.notBefore && timestampFromDate(options.notBefore)),
         ...given("callback", options.callback ? { url: options.callback } : undefined),
         ...given("retry", options.retry === undefined ? undefined : retryPolicy(options.retry)),
+        after: (options.after ?? []).map(dependency),
         ...durations(options),
         ...placement(options),
         env: Object.entries(options.env ?? {}).map(([name, value]) => ({ name, value })),
@@ -156,6 +170,12 @@ function newTask(execution: Execution | undefined, options: TaskOptions): NewTas
     },
   });
   return { request };
+}
+
+function dependency(prerequisite: TaskRef | After) {
+  const after = typeof prerequisite === "object" && "task" in prerequisite ? prerequisite : { task: prerequisite };
+  const task = typeof after.task === "string" ? after.task : after.task.name;
+  return { task, when: number(DependencyCondition, after.when), alias: after.alias ?? "" };
 }
 
 function durations(options: TaskOptions) {

@@ -88,7 +88,7 @@ export function fromServiceError(failed: ServiceError, target: Target): Taskyard
   }
   if (error.code !== Code.UNAVAILABLE) return error;
   // The one text that is read: @grpc/grpc-js passes the TLS error of Node on in no other way.
-  if (/certificate|altname/i.test(failed.details)) {
+  if (/certificate|altname|SSL routines/i.test(failed.details)) {
     return new CertificateUntrusted(
       `the certificate of the server at ${where} is not trusted (${tlsProblem(failed.details)});` +
         " set TASKYARD_TLS_CA to the file of the CA that issued it",

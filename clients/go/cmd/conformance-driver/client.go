@@ -32,21 +32,28 @@ type driver struct {
 
 func (d *driver) operations() map[string]operation {
 	return map[string]operation{
-		"hello":          d.hello,
-		"connect":        d.connect,
-		"create":         d.create,
-		"get":            d.get,
-		"wait":           d.wait,
-		"cancel":         d.cancel,
-		"list":           d.list,
-		"watch":          d.watch,
-		"logs":           d.logs,
-		"next":           d.nextItems,
-		"close":          d.closeStream,
-		"worker_start":   d.workerStart,
-		"worker_events":  d.workerEvents,
-		"worker_release": d.workerRelease,
-		"worker_stop":    d.workerStop,
+		"hello":           d.hello,
+		"connect":         d.connect,
+		"create":          d.create,
+		"get":             d.get,
+		"wait":            d.wait,
+		"cancel":          d.cancel,
+		"list":            d.list,
+		"watch":           d.watch,
+		"logs":            d.logs,
+		"next":            d.nextItems,
+		"close":           d.closeStream,
+		"schedule_create": d.scheduleCreate,
+		"schedule_get":    d.scheduleGet,
+		"schedule_list":   d.scheduleList,
+		"schedule_pause":  d.schedulePause,
+		"schedule_resume": d.scheduleResume,
+		"schedule_run":    d.scheduleRun,
+		"schedule_delete": d.scheduleDelete,
+		"worker_start":    d.workerStart,
+		"worker_events":   d.workerEvents,
+		"worker_release":  d.workerRelease,
+		"worker_stop":     d.workerStop,
 	}
 }
 
@@ -86,6 +93,19 @@ func (d *driver) connect(_ context.Context, r *request) (object, error) {
 }
 
 func (d *driver) create(ctx context.Context, r *request) (object, error) {
+	execution, options := newTask(r)
+	if r.Traceparent != "" {
+		ctx = taskyard.ContextWithTraceparent(ctx, r.Traceparent)
+	}
+	created, err := d.client.Create(ctx, execution, options...)
+	if err != nil {
+		return nil, err
+	}
+	outcome := strings.TrimPrefix(created.Outcome.String(), "CREATE_OUTCOME_")
+	return object{"name": created.GetName(), "outcome": outcome, "phase": created.Phase()}, nil
+}
+
+func newTask(r *request) (taskyard.Execution, []taskyard.TaskOption) {
 	execution := taskyard.External()
 	if r.Function != "" {
 		execution = taskyard.Function(r.Function)
@@ -106,15 +126,12 @@ func (d *driver) create(ctx context.Context, r *request) (object, error) {
 		options = append(options, taskyard.Retry(&pb.RetryPolicy{
 			MaxRetries: r.Retries, Backoff: &pb.BackoffPolicy{Initial: short, Max: short}}))
 	}
-	if r.Traceparent != "" {
-		ctx = taskyard.ContextWithTraceparent(ctx, r.Traceparent)
+	for _, each := range r.After {
+		when := pb.DependencyCondition_value["DEPENDENCY_CONDITION_"+strings.ToUpper(each.When)]
+		options = append(options, taskyard.Dependency(&pb.Dependency{
+			Task: each.Task, Alias: each.Alias, When: pb.DependencyCondition(when)}))
 	}
-	created, err := d.client.Create(ctx, execution, options...)
-	if err != nil {
-		return nil, err
-	}
-	outcome := strings.TrimPrefix(created.Outcome.String(), "CREATE_OUTCOME_")
-	return object{"name": created.GetName(), "outcome": outcome, "phase": created.Phase()}, nil
+	return execution, options
 }
 
 func (d *driver) get(ctx context.Context, r *request) (object, error) {

@@ -37,6 +37,12 @@ type request struct {
 	Payload     json.RawMessage   `json:"payload"`
 	PayloadText string            `json:"payload_text"`
 	Traceparent string            `json:"traceparent"`
+	After       []prerequisite    `json:"after"`
+
+	Schedule string   `json:"schedule"`
+	Cron     []string `json:"cron"`
+	Paused   bool     `json:"paused"`
+	Note     string   `json:"note"`
 
 	Task          string   `json:"task"`
 	Tasks         []string `json:"tasks"`
@@ -55,6 +61,12 @@ type request struct {
 	Concurrency  int     `json:"concurrency"`
 	LeaseSeconds float64 `json:"lease_seconds"`
 	Grace        float64 `json:"grace"`
+}
+
+type prerequisite struct {
+	Task  string `json:"task"`
+	Alias string `json:"alias"`
+	When  string `json:"when"`
 }
 
 type object = map[string]any

@@ -112,6 +112,7 @@ func (w *runningWorker) functions() map[string]worker.Handler {
 		"conf.log":        writeLog,
 		"conf.checkpoint": w.checkpoint,
 		"conf.fence":      fence,
+		"conf.input":      input,
 	}
 }
 
@@ -188,4 +189,16 @@ func fence(ctx context.Context, task *worker.Task) (any, error) {
 		return nil, err
 	}
 	return object{"token": task.FencingToken(), "valid": valid}, nil
+}
+
+func input(_ context.Context, task *worker.Task) (any, error) {
+	var asked struct{ Alias string }
+	if err := task.Payload(&asked); err != nil {
+		return nil, worker.InvalidPayload(err)
+	}
+	var found any
+	if err := task.Input(asked.Alias, &found); err != nil {
+		return nil, worker.FailPermanently("NO_INPUT", err.Error())
+	}
+	return found, nil
 }

@@ -58,7 +58,7 @@ func (a *agent) serve(ctx context.Context, client *taskyard.Client, stub pb.Runn
 			failures = 0
 		}
 		if err != nil {
-			err = client.Translate(ctx, err)
+			err = client.TranslateScheduler(ctx, err)
 			failures++
 			ceiling := min(maxBackoff, firstBackoff<<min(failures, 10))
 			pause = time.Duration(rand.Float64() * float64(ceiling))

@@ -180,13 +180,13 @@ class Channels:
 
     def _open_to(self, address: str, key: str) -> grpc.aio.Channel:
         tracing.enable_if_in_use()
-        ca = self.context.tls_ca
+        ca = _authority(self.context.tls_ca)
         try:
             return open_channel(
                 address.replace("https://", "").replace("http://", ""),
                 key=key,
                 tls="https://" in address,
-                tls_ca=Path(ca) if ca else None,
+                tls_ca=ca,
                 options=client_channel_options(MAX_RECEIVE_BYTES),
             )
         except ContextError:
@@ -203,3 +203,17 @@ async def deferred(make: Callable[[], Awaitable[AsyncGenerator[Sequence[T]]]]) -
             yield batch
     finally:
         await batches.aclose()
+
+
+def _authority(file: str) -> Path | None:
+    """The file of the authority's certificates; raises ContextError if it holds none."""
+    if not file:
+        return None
+    try:
+        text = Path(file).read_bytes()
+    except OSError as error:
+        problem = f"TASKYARD_TLS_CA {file} cannot be read ({error.strerror}); name a PEM file"
+        raise ContextError(problem) from error
+    if b"-----BEGIN CERTIFICATE-----" not in text:
+        raise ContextError(f"TASKYARD_TLS_CA {file} holds no certificate; name a PEM file")
+    return Path(file)

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 from taskyard import errors
 
 _ADDRESS = re.compile(r"(?:ipv[46]|unix|dns):(?://+)?(\[[^]]*\]:\d+|[^\s:]+(?::\d+)?)")
+_UNREACHED = re.compile(r"failed to connect|errors resolving|DNS resolution failed")
 _HANDSHAKE = re.compile(r"handshake|certificate|ssl_error|peer name", re.IGNORECASE)
 
 
@@ -15,7 +16,7 @@ def connection_error(code: errors.Code, text: str) -> errors.TaskyardError | Non
     """The error of a call that failed without a status of ours; None if it is no matter of the connection."""
     if code == errors.Code.UNIMPLEMENTED:
         return errors.VersionUnsupported()
-    if code != errors.Code.UNAVAILABLE or "failed to connect" not in text:
+    if code != errors.Code.UNAVAILABLE or not _UNREACHED.search(text):
         return None
     text = unquote(text)
     found = _ADDRESS.search(text)

@@ -109,6 +109,7 @@ def find_context(
             " sign in to one with `taskyard login`, or set TASKYARD_ADDRESS and TASKYARD_KEY"
         )
     _check_addresses(found, source)
+    _check_keys(found)
     return Context(**found, source=source)
 
 
@@ -129,6 +130,15 @@ def _merge(found: Mapping[str, str], values: Mapping[str, str]) -> dict[str, str
     admin_key = own.get("admin_key", "")
     foreign = "key" in own and found.get("tenant", own.get("tenant")) != own.get("tenant")
     return {**merged, "key": admin_key} if foreign and admin_key else merged
+
+
+def _check_keys(found: Mapping[str, str]) -> None:
+    for name in ("key", "admin_key"):
+        if re.search(r"[^!-~]", found.get(name, "")):
+            raise ContextError(
+                f"the {name.replace('_', ' ')} contains a line break, a blank or another character that no"
+                f" key has; correct {_ENVIRONMENT[name]} or the file that names it"
+            )
 
 
 def _check_addresses(found: Mapping[str, str], source: str) -> None:

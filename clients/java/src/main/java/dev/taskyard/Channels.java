@@ -19,6 +19,9 @@ import io.grpc.stub.ClientCalls;
 import io.grpc.stub.StreamObserver;
 import java.io.File;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -245,12 +248,15 @@ final class Channels implements AutoCloseable {
       return InsecureChannelCredentials.create();
     }
     TlsChannelCredentials.Builder builder = TlsChannelCredentials.newBuilder();
-    if (!context.tlsCa().isEmpty()) {
+    String ca = context.tlsCa();
+    if (!ca.isEmpty()) {
       try {
-        builder.trustManager(new File(context.tlsCa()));
+        if (!Files.readString(Path.of(ca), StandardCharsets.ISO_8859_1).contains("-----BEGIN CERTIFICATE-----")) {
+          throw new ContextException("TASKYARD_TLS_CA " + ca + " holds no certificate; name a PEM file");
+        }
+        builder.trustManager(new File(ca));
       } catch (IOException error) {
-        throw new ContextException(
-            "TASKYARD_TLS_CA " + context.tlsCa() + " cannot be read (" + error + "); name a PEM file");
+        throw new ContextException("TASKYARD_TLS_CA " + ca + " cannot be read (" + error + "); name a PEM file");
       }
     }
     return builder.build();

@@ -6,6 +6,7 @@ import dev.taskyard.v1.AdmissionPolicy;
 import dev.taskyard.v1.CommandExecution;
 import dev.taskyard.v1.ContainerExecution;
 import dev.taskyard.v1.CreateTaskRequest;
+import dev.taskyard.v1.Dependency;
 import dev.taskyard.v1.EnvVar;
 import dev.taskyard.v1.Execution;
 import dev.taskyard.v1.ExternalExecution;
@@ -159,9 +160,23 @@ public final class NewTask {
     return this;
   }
 
+  /** Tasks that have to succeed first, by id or full name. */
+  public NewTask after(String... tasks) {
+    for (String task : tasks) {
+      after(Dependency.newBuilder().setTask(task).build());
+    }
+    return this;
+  }
+
+  /** A task that has to end first, with its condition and the alias under which its result reaches the workload. */
+  public NewTask after(Dependency value) {
+    spec.addAfter(value);
+    return this;
+  }
+
   /** Earliest start. */
   public NewTask notBefore(Instant value) {
-    spec.setNotBefore(Timestamp.newBuilder().setSeconds(value.getEpochSecond()).setNanos(value.getNano()));
+    spec.setNotBefore(timestampOf(value));
     return this;
   }
 
@@ -190,14 +205,23 @@ public final class NewTask {
     return spec.build();
   }
 
+  /** The task of a schedule. */
+  Task template() {
+    return Task.newBuilder().setMetadata(metadata).setSpec(spec).build();
+  }
+
   /** The request of one create; it has a request id. */
   CreateTaskRequest request(String parent) {
     return CreateTaskRequest.newBuilder()
         .setParent(parent)
         .setTaskId(id)
         .setRequestId(requestId.isEmpty() ? Names.newRequestId() : requestId)
-        .setTask(Task.newBuilder().setMetadata(metadata).setSpec(spec))
+        .setTask(template())
         .build();
+  }
+
+  static Timestamp timestampOf(Instant value) {
+    return Timestamp.newBuilder().setSeconds(value.getEpochSecond()).setNanos(value.getNano()).build();
   }
 
   static com.google.protobuf.Duration durationOf(Duration value) {

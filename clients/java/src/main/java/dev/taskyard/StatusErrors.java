@@ -122,7 +122,12 @@ final class StatusErrors {
   private static Optional<String> tlsProblem(Throwable error) {
     for (Throwable cause = error; cause != null; cause = cause.getCause()) {
       if (cause instanceof SSLException) {
-        return Optional.of(String.valueOf(cause.getMessage()));
+        // Netty's own says nothing; the reason is the last cause.
+        Throwable last = cause;
+        while (last.getCause() != null) {
+          last = last.getCause();
+        }
+        return Optional.of(String.valueOf(last.getMessage()));
       }
     }
     return Optional.empty();

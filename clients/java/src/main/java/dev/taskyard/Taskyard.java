@@ -64,12 +64,14 @@ public final class Taskyard implements AutoCloseable {
   private final Channels channels;
   private final Duration outage;
   private final Tenant tenant;
+  private final Schedules schedules;
 
   private Taskyard(Builder builder) {
     context = TaskyardContext.find(builder.given, System.getenv(), Path.of(""));
     channels = new Channels(context, builder.timeout, builder.traceparent);
     outage = builder.outage;
     tenant = new Tenant(context, channels);
+    schedules = new Schedules(this);
   }
 
   /** A client of the context that is found. */
@@ -158,6 +160,11 @@ public final class Taskyard implements AutoCloseable {
   /** The tenant of the context; where it names none, that of the key. */
   public String tenant() {
     return join(tenant.id());
+  }
+
+  /** The schedules of the tenant: tasks that are created by time. */
+  public Schedules schedules() {
+    return schedules;
   }
 
   /** Closes the connections and cancels the calls in flight. */
@@ -459,7 +466,7 @@ public final class Taskyard implements AutoCloseable {
     return join(tenant.task(task));
   }
 
-  private static <T> T join(CompletableFuture<T> future) {
+  static <T> T join(CompletableFuture<T> future) {
     try {
       return future.join();
     } catch (CompletionException error) {

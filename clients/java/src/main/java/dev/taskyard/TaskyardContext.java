@@ -5,6 +5,7 @@ import java.nio.file.Path;
 import java.time.OffsetDateTime;
 import java.time.format.DateTimeParseException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -39,8 +40,8 @@ public record TaskyardContext(
 
   /**
    * The effective context. Each layer fills in values that earlier layers did not set. A layer with a different address
-   * is skipped: its key belongs to another server. For the same reason a key of the environment is not sent to an
-   * address that only a file names.
+   * is skipped: its key belongs to another server; one of the replicas that a layer lists is not different. For the same
+   * reason a key of the environment is not sent to an address that only a file names.
    *
    * @throws ContextException if no server is configured or a file is damaged
    */
@@ -57,7 +58,7 @@ public record TaskyardContext(
         throw layer.problem();
       }
       String other = layer.values().getOrDefault("address", "");
-      if (!address.isEmpty() && !other.isEmpty() && !other.equals(address)) {
+      if (!address.isEmpty() && !other.isEmpty() && !replicas(other).containsAll(replicas(address))) {
         continue;
       }
       if (address.isEmpty() && !other.isEmpty()) {
@@ -77,6 +78,13 @@ public record TaskyardContext(
           "no server is configured: start one here with `make up` or `taskyard up`,"
               + " or set TASKYARD_ADDRESS and TASKYARD_KEY");
     }
+    for (String name : List.of("key", "admin_key")) {
+      if (found.getOrDefault(name, "").chars().anyMatch(one -> one <= ' ' || one > '~')) {
+        throw new ContextException(
+            "the " + name.replace('_', ' ') + " contains a line break, a blank or another character that no key has;"
+                + " correct " + VARIABLES.get(name) + " or the file that names it");
+      }
+    }
     return new TaskyardContext(
         address,
         found.getOrDefault("scheduler", ""),
@@ -86,6 +94,10 @@ public record TaskyardContext(
         found.getOrDefault("tls_ca", ""),
         source,
         keyFile);
+  }
+
+  private static List<String> replicas(String address) {
+    return Arrays.stream(address.split(",")).map(String::strip).toList();
   }
 
   /**

@@ -17,6 +17,8 @@ import dev.taskyard.Trace;
 import dev.taskyard.WaitTimeoutException;
 import dev.taskyard.v1.BackoffPolicy;
 import dev.taskyard.v1.CreateTaskResponse;
+import dev.taskyard.v1.Dependency;
+import dev.taskyard.v1.DependencyCondition;
 import dev.taskyard.v1.RetryPolicy;
 import dev.taskyard.v1.Task;
 import dev.taskyard.v1.WatchTasksRequest;
@@ -28,6 +30,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
@@ -120,6 +123,9 @@ public final class Driver {
         streams.remove(text(given, "stream")).stream().close();
         return nothing;
       default:
+        if (op.startsWith("schedule_")) {
+          return ScheduleOperations.answer(op, given, client.schedules());
+        }
         throw new IllegalArgumentException("no such operation: " + op);
     }
   }
@@ -155,7 +161,7 @@ public final class Driver {
     return shown;
   }
 
-  private static NewTask newTask(JsonObject given) {
+  static NewTask newTask(JsonObject given) {
     NewTask task = NewTask.external();
     if (given.has("function")) {
       task = NewTask.function(text(given, "function"));
@@ -177,12 +183,25 @@ public final class Driver {
               .setBackoff(BackoffPolicy.newBuilder().setInitial(soon).setMax(soon))
               .build());
     }
+    if (given.has("after")) {
+      for (JsonElement one : given.getAsJsonArray("after")) {
+        task.after(dependency(one.getAsJsonObject()));
+      }
+    }
     if (given.has("payload_text")) {
       task.payload(Payloads.jsonText(text(given, "payload_text")));
     } else if (given.has("payload")) {
       task.payload(given.get("payload"));
     }
     return task;
+  }
+
+  private static Dependency dependency(JsonObject given) {
+    Dependency.Builder made = Dependency.newBuilder().setTask(text(given, "task")).setAlias(text(given, "alias"));
+    if (given.has("when")) {
+      made.setWhen(DependencyCondition.valueOf("DEPENDENCY_CONDITION_" + text(given, "when").toUpperCase(Locale.ROOT)));
+    }
+    return made.build();
   }
 
   private static WatchTasksRequest watchRequest(JsonObject given) {
@@ -228,7 +247,7 @@ public final class Driver {
     return shown;
   }
 
-  private static JsonObject showTask(Task task) {
+  static JsonObject showTask(Task task) {
     JsonObject shown = new JsonObject();
     shown.addProperty("name", task.getName());
     shown.addProperty("phase", phase(task));
@@ -285,7 +304,7 @@ public final class Driver {
     return task.getStatus().getPhase().name().replace("TASK_PHASE_", "");
   }
 
-  private static String text(JsonObject given, String name) {
+  static String text(JsonObject given, String name) {
     return given.has(name) ? given.get(name).getAsString() : "";
   }
 
