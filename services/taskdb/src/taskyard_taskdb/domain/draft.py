@@ -167,7 +167,7 @@ def run_deadline(task: TaskState, lease: LeaseState) -> tuple[datetime, str] | N
     does not renew a lease that has to expire first.
     """
     policy, found = task.policy, []
-    if task.total_deadline is not None and task.exclusive:
+    if lease.start_time is not None and task.total_deadline is not None and task.exclusive:
         found.append((task.total_deadline, "TOTAL_TIMEOUT"))
     if lease.start_time is not None and policy.attempt_timeout is not None:
         found.append((lease.start_time + policy.attempt_timeout, "ATTEMPT_TIMEOUT"))
