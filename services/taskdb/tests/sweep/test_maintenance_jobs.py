@@ -102,7 +102,7 @@ async def test_request_ids_are_deleted_after_a_day(
     assert (await caller.create(request_id="r-1")).name != first.name
 
 
-@pytest.mark.seed("S2.139")
+@pytest.mark.seed("S2.139", "S2.144")
 async def test_checkpoints_beyond_ten_and_of_deleted_tasks_are_deleted(
     quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
 ) -> None:
