@@ -11,12 +11,13 @@ from types import ModuleType
 
 from taskyard_taskdb.domain.event import Event, LossCounted
 from taskyard_taskdb.domain.row import Row
-from taskyard_taskdb.domain.rules import external, holder, loss, outcome, request, timer
+from taskyard_taskdb.domain.rules import external, holder, loss, outcome, request, reset, timer
 from taskyard_taskdb.domain.words import LIVE, TERMINAL, Phase
 
 PAGE = Path("docs/state_machine.md")
 PARTS: tuple[tuple[str, ModuleType], ...] = (
     ("Claim, start, progress", holder),
+    ("Resets", reset),
     ("Outcome of a run", outcome),
     ("End of a lease without an outcome", loss),
     ("Requests of users", request),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from taskyard import NewTask, SyncClient, errors, typed
-from tests.acceptance.story import app_runner, client_of
+from tests.acceptance.story import app_runner, client_of, until
 from tests.acceptance.suite import Suite
 
 APP = """
@@ -30,7 +31,7 @@ def create(ctx: Context) -> list:
 @app.task("execute_standard_worker")
 def work(ctx: Context, until: str = "") -> dict:
     while until and not pathlib.Path(until).exists():
-        ctx.sleep(0.1)
+        time.sleep(0.1)
     return {"worker": ctx.entity.id, "attempt": ctx.attempt, "began": time.time()}
 
 
@@ -56,7 +57,7 @@ def client(suite: Suite) -> Iterator[SyncClient]:
 
 
 def work(entity: str, **payload: str) -> NewTask:
-    return typed("execute_standard_worker", payload, entity=("worker", entity))
+    return typed("execute_standard_worker", payload, entity=("worker", entity), stop_grace_period=2)
 
 
 @pytest.mark.seed("S1.1", "S1.4", "S1.5", "S1.37")
@@ -97,6 +98,24 @@ def test_a_failure_is_retried_after_its_back_off_and_leaves_no_error(client: Syn
     first, second = sorted(client.runs(task), key=lambda run: run.proto.attempt)
     wait = second.proto.start_time.ToMilliseconds() - first.proto.end_time.ToMilliseconds()
     assert wait >= 1900
+
+
+@pytest.mark.seed("S1.56", "S1.57")
+def test_a_task_that_hangs_is_found_and_reset(client: SyncClient, gate: Path) -> None:
+    task = client.create(work("hangs", until=str(gate)))
+    until(lambda: str(client.get(task).phase) == "RUNNING", "the first run has begun")
+    found = [one.id for one in client.list('status.phase = RUNNING AND spec.entity.id = "hangs"')]
+    assert found == [task.id]
+    outcomes = list(client.reset_all('spec.entity.id = "hangs"', reason="Task timed out and was reset"))
+    assert [error for _, error in outcomes] == [None]
+    # Tasks of an entity never overlap: the next run begins once the runner has stopped the hanging one.
+    until(lambda: client.get(task).proto.status.generation >= 2, "the next run has begun")
+    assert client.get(task).proto.status.error.message == "Task timed out and was reset"
+    gate.touch()
+    ended = client.wait(task, timeout=120)
+    assert ended.succeeded and ended.proto.status.retry_count == 0 and ended.proto.status.generation == 2
+    first, second = sorted(client.runs(task), key=lambda run: run.proto.generation)
+    assert first.proto.end_time.ToNanoseconds() <= second.proto.start_time.ToNanoseconds()
 
 
 @pytest.mark.seed("S1.58")

@@ -44,7 +44,7 @@ async def create_typed(plane: ControlPlane, count: int) -> set[str]:
         return {(await tasks.CreateTask(request)).task.name for _ in range(count)}
 
 
-@pytest.mark.seed("S0.44", "S0.80")
+@pytest.mark.seed("S0.44")
 async def test_tasks_go_only_to_runners_whose_id_matches_the_pattern_of_their_type(
     plane: ControlPlane,
 ) -> None:

@@ -177,7 +177,6 @@ async def test_watch_prints_each_change(cli: Cli, server: TaskServer, client: Cl
     assert [line.split()[1:] for line in ended.out.splitlines()] == [["a", "RUNNING"]] * 2
 
 
-@pytest.mark.seed("S2.122")
 async def test_get_omits_empty_fields(cli: Cli, client: Client) -> None:
     await client.create(command("echo", "x\x1b[2Jy", id="a", payload={"n": 1}))
     ended = await cli("get", "a")

@@ -21,6 +21,7 @@ from taskyard_taskdb.domain.policy import TaskPolicy
 from taskyard_taskdb.domain.task import Actor, RunError, TaskState
 from taskyard_taskdb.domain.transition import DeleteTask, Transition
 from taskyard_taskdb.domain.words import (
+    Action,
     ActorType,
     ErrorClass,
     Jitter,
@@ -200,6 +201,10 @@ def likely(task: TaskState) -> tuple[Draw, ...]:
         return (*ENDED, *(_external,) * 8, _report_timeout) if task.external else ENDED
     if task.external:
         return EXTERNAL
+    if task.kind is Kind.EMBEDDED and task.phase is Phase.REDISTRIBUTING:
+        return (*LIKELY[task.phase], *(_queue_timeout,) * 8)
+    if task.requested is Action.RESET:
+        return RESETTING
     if task.requested is not None:
         return ASKED_LATE if task.phase is Phase.REDISTRIBUTING else ASKED
     if task.phase is Phase.RUNNING and task.exclusive and task.policy.attempt_timeout is not None:
@@ -420,12 +425,12 @@ LIKELY: dict[Phase, tuple[Draw, ...]] = {
     ),
     Phase.RUNNING: (
         *OUTCOMES, *LEASE_TIMERS, *LEASE_TIMERS, *(_progress,) * 4, *(_checkpoint,) * 2, *(_returned,) * 2,
-        _started, _cancel, _pause, _pause, _total_timeout, _reset,
+        _started, _cancel, _pause, _pause, _total_timeout, *(_reset,) * 2,
     ),
     Phase.PAUSED: (*(_resume,) * 8, _cancel, _pause, _edit, _total_timeout, _due),
     Phase.REDISTRIBUTING: (
         *(_claim,) * 3, *OUTCOMES, *(_returned,) * 6, *(_progress,) * 4, *(_checkpoint,) * 4, _edit, _started,
-        *(_cancel,) * 5, *(_released,) * 2, _pause, _queue_timeout, _total_timeout, *(_deadline,) * 2,
+        *(_cancel,) * 8, *(_released,) * 2, _pause, _queue_timeout, _total_timeout, *(_deadline,) * 4,
         _report_timeout,
     ),
 }  # fmt: skip
@@ -433,8 +438,9 @@ ASKED: tuple[Draw, ...] = (
     *(_action_deadline,) * 6, _cancelled, _released, *(_succeeded,) * 3, _failed, *LEASE_TIMERS, _deadline,
     _cancel, _pause, _resume, _returned, _started, *(_total_timeout,) * 5,
 )  # fmt: skip
+RESETTING: tuple[Draw, ...] = (*(_cancelled,) * 2, *(_failed,) * 2, *(_reset,) * 3, *ASKED)
 ASKED_LATE: tuple[Draw, ...] = (
-    *(_released,) * 8, *(_action_deadline,) * 3, *OUTCOMES, *(_cancelled,) * 3, *(_cancel,) * 4, _returned,
+    *(_released,) * 12, *(_action_deadline,) * 4, *OUTCOMES, *(_cancelled,) * 3, *(_cancel,) * 4, _returned,
     _total_timeout,
 )  # fmt: skip
 ENDED: tuple[Draw, ...] = (

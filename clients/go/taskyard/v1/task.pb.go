@@ -520,6 +520,8 @@ const (
 	TaskAction_TASK_ACTION_CANCEL TaskAction = 1
 	// Hold as PAUSED.
 	TaskAction_TASK_ACTION_PAUSE TaskAction = 2
+	// Stop the run and queue the task again (BatchResetTasks).
+	TaskAction_TASK_ACTION_RESET TaskAction = 3
 )
 
 // Enum value maps for TaskAction.
@@ -528,11 +530,13 @@ var (
 		0: "TASK_ACTION_UNSPECIFIED",
 		1: "TASK_ACTION_CANCEL",
 		2: "TASK_ACTION_PAUSE",
+		3: "TASK_ACTION_RESET",
 	}
 	TaskAction_value = map[string]int32{
 		"TASK_ACTION_UNSPECIFIED": 0,
 		"TASK_ACTION_CANCEL":      1,
 		"TASK_ACTION_PAUSE":       2,
+		"TASK_ACTION_RESET":       3,
 	}
 )
 
@@ -2400,7 +2404,7 @@ func (x *TaskStatus) GetLastRunner() string {
 	return ""
 }
 
-// A cancel or pause that has not taken effect yet.
+// A cancel, pause or reset that has not taken effect yet.
 type RequestedAction struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The requested action.
@@ -2931,12 +2935,13 @@ const file_taskyard_v1_task_proto_rawDesc = "" +
 	"\x16PENDING_REASON_BACKOFF\x10\x03\x12\x1c\n" +
 	"\x18PENDING_REASON_SLOT_BUSY\x10\x04\x12\x1b\n" +
 	"\x17PENDING_REASON_EXTERNAL\x10\x05\x12\x1a\n" +
-	"\x16PENDING_REASON_BLOCKED\x10\x06*X\n" +
+	"\x16PENDING_REASON_BLOCKED\x10\x06*o\n" +
 	"\n" +
 	"TaskAction\x12\x1b\n" +
 	"\x17TASK_ACTION_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12TASK_ACTION_CANCEL\x10\x01\x12\x15\n" +
-	"\x11TASK_ACTION_PAUSE\x10\x02*\xe2\x01\n" +
+	"\x11TASK_ACTION_PAUSE\x10\x02\x12\x15\n" +
+	"\x11TASK_ACTION_RESET\x10\x03*\xe2\x01\n" +
 	"\bRunState\x12\x19\n" +
 	"\x15RUN_STATE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13RUN_STATE_SCHEDULED\x10\x01\x12\x15\n" +

@@ -154,8 +154,10 @@ type TaskServiceClient interface {
 	BatchRetryTasks(ctx context.Context, in *BatchRetryTasksRequest, opts ...grpc.CallOption) (*BatchRetryTasksResponse, error)
 	// Takes up to 1000 leased tasks, by name or by filter, from their holders and queues them
 	// again, each on its own: for tasks that hang although their runner is alive.  Uses up a runner
-	// loss, no retry; `reason` becomes status.error.message.  Work that must not overlap is queued
-	// once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT per task.
+	// loss, no retry; `reason` becomes status.error.message.  For work that must not overlap the
+	// holder is asked to stop the run (status.requested_action RESET); the task is queued when it
+	// has, or once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT
+	// per task.
 	// Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task: NOT_FOUND;
 	// FAILED_PRECONDITION (PHASE_CONFLICT: no lease, or being cancelled).
 	BatchResetTasks(ctx context.Context, in *BatchResetTasksRequest, opts ...grpc.CallOption) (*BatchResetTasksResponse, error)
@@ -599,8 +601,10 @@ type TaskServiceServer interface {
 	BatchRetryTasks(context.Context, *BatchRetryTasksRequest) (*BatchRetryTasksResponse, error)
 	// Takes up to 1000 leased tasks, by name or by filter, from their holders and queues them
 	// again, each on its own: for tasks that hang although their runner is alive.  Uses up a runner
-	// loss, no retry; `reason` becomes status.error.message.  Work that must not overlap is queued
-	// once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT per task.
+	// loss, no retry; `reason` becomes status.error.message.  For work that must not overlap the
+	// holder is asked to stop the run (status.requested_action RESET); the task is queued when it
+	// has, or once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT
+	// per task.
 	// Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task: NOT_FOUND;
 	// FAILED_PRECONDITION (PHASE_CONFLICT: no lease, or being cancelled).
 	BatchResetTasks(context.Context, *BatchResetTasksRequest) (*BatchResetTasksResponse, error)

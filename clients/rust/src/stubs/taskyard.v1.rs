@@ -1495,8 +1495,8 @@ pub struct AuditEvent {
     /// Dotted lower case, at most 64 characters; an open set:
     /// task.created scheduled started progress_updated checkpoint_created paused resumed
     /// succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
-    /// released redistributed reset reconnected retried retry_scheduled updated deleted
-    /// archived report_rejected
+    /// released redistributed reset reset_requested reconnected retried retry_scheduled
+    /// updated deleted archived report_rejected
     /// runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
     /// drained undrained updated deleted
     /// tenant.created updated deleted secret_rotated;  task_type.created updated deleted
@@ -2158,7 +2158,7 @@ pub struct TaskStatus {
     #[prost(string, tag = "22")]
     pub last_runner: ::prost::alloc::string::String,
 }
-/// A cancel or pause that has not taken effect yet.
+/// A cancel, pause or reset that has not taken effect yet.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RequestedAction {
     /// The requested action.
@@ -2547,6 +2547,8 @@ pub enum TaskAction {
     Cancel = 1,
     /// Hold as PAUSED.
     Pause = 2,
+    /// Stop the run and queue the task again (BatchResetTasks).
+    Reset = 3,
 }
 impl TaskAction {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -2558,6 +2560,7 @@ impl TaskAction {
             Self::Unspecified => "TASK_ACTION_UNSPECIFIED",
             Self::Cancel => "TASK_ACTION_CANCEL",
             Self::Pause => "TASK_ACTION_PAUSE",
+            Self::Reset => "TASK_ACTION_RESET",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -2566,6 +2569,7 @@ impl TaskAction {
             "TASK_ACTION_UNSPECIFIED" => Some(Self::Unspecified),
             "TASK_ACTION_CANCEL" => Some(Self::Cancel),
             "TASK_ACTION_PAUSE" => Some(Self::Pause),
+            "TASK_ACTION_RESET" => Some(Self::Reset),
             _ => None,
         }
     }
@@ -4446,8 +4450,10 @@ pub mod task_service_client {
         }
         /// Takes up to 1000 leased tasks, by name or by filter, from their holders and queues them
         /// again, each on its own: for tasks that hang although their runner is alive.  Uses up a runner
-        /// loss, no retry; `reason` becomes status.error.message.  Work that must not overlap is queued
-        /// once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT per task.
+        /// loss, no retry; `reason` becomes status.error.message.  For work that must not overlap the
+        /// holder is asked to stop the run (status.requested_action RESET); the task is queued when it
+        /// has, or once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT
+        /// per task.
         /// Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task: NOT_FOUND;
         /// FAILED_PRECONDITION (PHASE_CONFLICT: no lease, or being cancelled).
         pub async fn batch_reset_tasks(

@@ -95,6 +95,15 @@ async def test_a_repeated_call_is_acknowledged_whole(yard: Yard) -> None:
     assert (await yard.task(name)).status.progress.percent == 50
 
 
+@pytest.mark.parametrize("percent", [-1, 101])
+async def test_a_percentage_outside_of_0_to_100_is_refused(yard: Yard, percent: int) -> None:
+    name, runner, assignment = await claimed(yard)
+    progress = lease_pb2.RunReport(lease=assignment.lease, progress=common_pb2.Progress(percent=percent))
+    with pytest.raises(FieldInvalid, match=r"reports\[1\]\.report\.progress\.percent"):
+        await yard.report(runner, started(assignment), progress)
+    assert not (await yard.task(name)).status.HasField("progress")
+
+
 async def test_a_repeated_stop_of_a_run_that_never_started_is_acknowledged(yard: Yard) -> None:
     name, runner, assignment = await claimed(yard)
     stop = lease_pb2.RunReport(lease=assignment.lease, cancelled=lease_pb2.RunCancelled())

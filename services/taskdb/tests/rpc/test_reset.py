@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,7 +12,7 @@ from services.taskdb.tests.conftest import Caller, RunningTaskDb
 from services.taskdb.tests.yard import Yard, failed, started, succeeded
 from taskyard import errors
 from taskyard.status import from_status
-from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
+from taskyard.v1 import common_pb2, lease_pb2, task_pb2, task_service_pb2
 
 PARENT = "tenants/default"
 Phase = task_pb2.TaskPhase
@@ -79,14 +80,45 @@ async def test_a_task_that_is_reset_too_often_is_exhausted(yard: Yard) -> None:
     assert (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_EXHAUSTED
 
 
-async def test_exclusive_work_is_reset_when_its_lease_ends(yard: Yard) -> None:
+async def test_exclusive_work_is_reset_once_its_holder_has_stopped_it(yard: Yard) -> None:
     (name,) = await yard.create(slot="s")
     runner, _ = await yard.hello()
     (assignment,) = (await yard.claim(runner)).assignments
     await yard.report(runner, started(assignment))
-    assert await reset(yard.tenant, names=[name], reason="it hangs") == [0]
+    assert await reset(yard.tenant, filter='spec.slot = "s"', reason="it hangs") == [0]
+    assert await reset(yard.tenant, filter='spec.slot = "s"') == [], "it is found once"
     status = (await yard.task(name)).status
     assert status.phase == task_pb2.TASK_PHASE_RUNNING and status.error.message == "it hangs"
+    assert status.requested_action.action == task_pb2.TASK_ACTION_RESET
+    (verdict,) = (await yard.renew(runner, listed=[assignment.lease])).verdicts
+    assert (verdict.lease, verdict.action) == (assignment.lease, lease_pb2.LEASE_ACTION_CANCEL)
+    assert (await yard.claim(runner)).assignments == []
+    stopped = lease_pb2.RunReport(lease=assignment.lease, cancelled=lease_pb2.RunCancelled())
+    await yard.report(runner, stopped)
+    (again,) = (await yard.claim(runner)).assignments
+    assert again.lease.generation == 2
+    status = (await yard.task(name)).status
+    assert (status.runner_loss_count, status.retry_count) == (1, 0)
+
+
+async def test_heartbeats_do_not_renew_exclusive_work_that_its_holder_does_not_stop(
+    yard: Yard, taskdb: RunningTaskDb
+) -> None:
+    """The lease of the reset run ends where it was when the holder's time to stop it was over."""
+    (name,) = await yard.create(slot="s", stop_grace_period=Duration(seconds=1))
+    runner, _ = await yard.hello(lease_seconds=3)
+    (old,) = (await yard.claim(runner, lease_seconds=3)).assignments
+    await yard.report(runner, started(old))
+    assert await reset(yard.tenant, names=[name]) == [0]
+    await taskdb.execute("UPDATE leases SET action_deadline = now()")
+    ended = asyncio.get_running_loop().time() + 60
+    while (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_RUNNING:
+        assert asyncio.get_running_loop().time() < ended, "the reset has no effect"
+        await yard.renew(runner, listed=[old.lease], lease_seconds=3)
+    task = await yard.task(name)
+    assert (task.status.phase, task.status.error.code) == (task_pb2.TASK_PHASE_PENDING, "RESET")
+    (new,) = (await yard.claim(runner)).assignments
+    assert new.lease.generation == 2
 
 
 @pytest.mark.covers("BatchResetTasks", "PHASE_CONFLICT")

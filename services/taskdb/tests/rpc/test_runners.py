@@ -353,7 +353,7 @@ async def run_in_turn(taskdb: RunningTaskDb, job: RunnerJob) -> int:
                 await asyncio.sleep(0.05)
 
 
-@pytest.mark.seed("S0.93", "S2.141")
+@pytest.mark.seed("S0.93", "S2.141", "S2.144")
 async def test_a_runner_that_was_dead_for_a_week_is_deleted_softly_and_may_come_back(
     yard: Yard, admin: Caller, taskdb: RunningTaskDb
 ) -> None:

@@ -326,7 +326,7 @@ async def test_a_paused_type_is_accepted_and_not_claimed(tenant: Caller, yard: Y
     assert len((await yard.claim(runner)).assignments) == 1
 
 
-@pytest.mark.seed("S0.44", "S0.80")
+@pytest.mark.seed("S0.44")
 async def test_the_pattern_of_runner_ids_is_part_of_the_placement(
     tenant: Caller, taskdb: RunningTaskDb, yard: Yard
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from services.taskdb.tests.conftest import Caller
 from services.taskdb.tests.preset_tasks import listed, load, problem, running
-from services.taskdb.tests.yard import Yard, failed, started, succeeded
+from services.taskdb.tests.yard import Yard, duration, failed, started, succeeded
 from taskyard import errors
 from taskyard.convert import from_payload
 from taskyard.v1 import common_pb2, lease_pb2, lease_service_pb2, task_pb2, task_service_pb2
@@ -245,14 +245,15 @@ async def test_tasks_are_kept_for_ever(tenant: Caller, yard: Yard) -> None:
 async def test_the_most_urgent_then_oldest_is_claimed_first(tenant: Caller, yard: Yard) -> None:
     names = [(await problem(tenant, priority=priority)).name for priority in (4, 20, 4, 20)]
     runner, _ = await yard.hello("worker-001-kind")
+    # As a scheduler claims: a lane's lead grows with its priority.
+    lanes = [
+        lease_service_pb2.LaneClaim(lane=lane.key, offset=duration(3600 * lane.key.priority))
+        for lane in sorted(await yard.lanes(), key=lambda lane: lane.key.priority)
+    ]
     order = []
-    lanes = {lane.key.priority: lane for lane in await yard.lanes()}
-    assert sorted(lanes) == [4, 20]
-    for priority in sorted(lanes, reverse=True):
-        claim = [lease_service_pb2.LaneClaim(lane=lanes[priority].key)]
-        for _ in range(2):
-            (assignment,) = (await yard.claim(runner, 1, lanes=claim)).assignments
-            order.append(assignment.lease.task)
+    for _ in names:
+        (assignment,) = (await yard.claim(runner, 1, lanes=lanes)).assignments
+        order.append(assignment.lease.task)
     assert order == [names[1], names[3], names[0], names[2]]
 
 

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 import pytest
+from google.protobuf.json_format import MessageToDict
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb
 from services.taskdb.tests.preset_tasks import create, listed, load, running
@@ -67,6 +68,34 @@ async def test_a_new_workload_is_pending_with_its_input_and_times(tenant: Caller
     assert from_payload(found.spec.payload) == {"input": "in.mp4"}
     assert found.metadata.create_time.seconds > 0
     assert found.metadata.update_time == found.metadata.create_time
+
+
+@pytest.mark.seed("S2.122")
+async def test_what_a_workload_does_not_have_is_left_out_of_its_answer(tenant: Caller, yard: Yard) -> None:
+    """Worker, affinity, result, error, lease and times are there when they have a value."""
+    optional = {"runner", "result", "error", "leaseExpireTime", "scheduleTime", "startTime", "endTime"}
+
+    async def shown(name: str) -> tuple[set[str], set[str]]:
+        found = MessageToDict(await tenant.get(name))
+        return set(found["spec"]), set(found["status"])
+
+    bare = await workload(tenant, payload={"input": "in.mp4"})
+    spec, status = await shown(bare.name)
+    assert "placement" not in spec and not status & optional
+    assert {"taskType", "payload", "priority", "retry", "resources"} <= spec
+    runner, assignment = await running(yard)
+    assert (await shown(bare.name))[1] & optional == {
+        "runner",
+        "leaseExpireTime",
+        "scheduleTime",
+        "startTime",
+    }
+    bad = failed(assignment, permanent=True)
+    await yard.report(runner, bad)
+    assert (await shown(bare.name))[1] & optional == {"error", "scheduleTime", "startTime", "endTime"}
+    required = common_pb2.RunnerSelector(match_labels={"gpu": "yes"})
+    tagged = P.Placement(required=P.RunnerConstraint(selector=required))
+    assert "placement" in (await shown((await workload(tenant, placement=tagged)).name))[0]
 
 
 @pytest.mark.seed("S2.35", "S2.129")

@@ -205,5 +205,5 @@ async def _each(client: Client, results: Stream[TaskResult], verb: str) -> int:
 def _print_task(task: Task) -> None:
     phase = screen.paint(str(task.phase), str(task.phase))
     action = task.proto.status.requested_action.action
-    requested = {1: ", stop requested", 2: ", pause requested"}.get(action, "")
+    requested = {1: ", stop requested", 2: ", pause requested", 3: ", reset requested"}.get(action, "")
     click.echo(f"{task.id}  {phase}{requested}")

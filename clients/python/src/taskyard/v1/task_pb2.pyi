@@ -317,6 +317,8 @@ class _TaskActionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TaskAction
     """End as CANCELLED."""
     TASK_ACTION_PAUSE: _TaskAction.ValueType  # 2
     """Hold as PAUSED."""
+    TASK_ACTION_RESET: _TaskAction.ValueType  # 3
+    """Stop the run and queue the task again (BatchResetTasks)."""
 
 class TaskAction(_TaskAction, metaclass=_TaskActionEnumTypeWrapper):
     """Actions a user can ask for."""
@@ -327,6 +329,8 @@ TASK_ACTION_CANCEL: TaskAction.ValueType  # 1
 """End as CANCELLED."""
 TASK_ACTION_PAUSE: TaskAction.ValueType  # 2
 """Hold as PAUSED."""
+TASK_ACTION_RESET: TaskAction.ValueType  # 3
+"""Stop the run and queue the task again (BatchResetTasks)."""
 Global___TaskAction: _TypeAlias = TaskAction  # noqa: Y015
 
 class _RunState:
@@ -1342,7 +1346,7 @@ Global___TaskStatus: _TypeAlias = TaskStatus  # noqa: Y015
 
 @_typing.final
 class RequestedAction(_message.Message):
-    """A cancel or pause that has not taken effect yet."""
+    """A cancel, pause or reset that has not taken effect yet."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

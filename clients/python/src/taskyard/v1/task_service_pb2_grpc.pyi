@@ -147,8 +147,10 @@ class TaskServiceStub:
     BatchResetTasks: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.BatchResetTasksRequest, _task_service_pb2.BatchResetTasksResponse]
     """Takes up to 1000 leased tasks, by name or by filter, from their holders and queues them
     again, each on its own: for tasks that hang although their runner is alive.  Uses up a runner
-    loss, no retry; `reason` becomes status.error.message.  Work that must not overlap is queued
-    once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT per task.
+    loss, no retry; `reason` becomes status.error.message.  For work that must not overlap the
+    holder is asked to stop the run (status.requested_action RESET); the task is queued when it
+    has, or once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT
+    per task.
     Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task: NOT_FOUND;
     FAILED_PRECONDITION (PHASE_CONFLICT: no lease, or being cancelled).
     """
@@ -319,8 +321,10 @@ class TaskServiceAsyncStub(TaskServiceStub):
     BatchResetTasks: _aio.UnaryUnaryMultiCallable[_task_service_pb2.BatchResetTasksRequest, _task_service_pb2.BatchResetTasksResponse]  # type: ignore[assignment]
     """Takes up to 1000 leased tasks, by name or by filter, from their holders and queues them
     again, each on its own: for tasks that hang although their runner is alive.  Uses up a runner
-    loss, no retry; `reason` becomes status.error.message.  Work that must not overlap is queued
-    once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT per task.
+    loss, no retry; `reason` becomes status.error.message.  For work that must not overlap the
+    holder is asked to stop the run (status.requested_action RESET); the task is queued when it
+    has, or once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT
+    per task.
     Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task: NOT_FOUND;
     FAILED_PRECONDITION (PHASE_CONFLICT: no lease, or being cancelled).
     """
@@ -558,8 +562,10 @@ class TaskServiceServicer:
     ) -> _typing.Union[_task_service_pb2.BatchResetTasksResponse, _abc.Awaitable[_task_service_pb2.BatchResetTasksResponse]]:
         """Takes up to 1000 leased tasks, by name or by filter, from their holders and queues them
         again, each on its own: for tasks that hang although their runner is alive.  Uses up a runner
-        loss, no retry; `reason` becomes status.error.message.  Work that must not overlap is queued
-        once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT per task.
+        loss, no retry; `reason` becomes status.error.message.  For work that must not overlap the
+        holder is asked to stop the run (status.requested_action RESET); the task is queued when it
+        has, or once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT
+        per task.
         Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task: NOT_FOUND;
         FAILED_PRECONDITION (PHASE_CONFLICT: no lease, or being cancelled).
         """

@@ -39,6 +39,8 @@ class ChangeEvent(IntEnum):
     TASK_QUEUED = 24
     # Taken from its holder by a user.
     TASK_RESET = 25
+    # Its holder was asked to stop it first.
+    TASK_RESET_REQUESTED = 26
 
     RUNNER_REGISTERED = 40
     RUNNER_CONNECTED = 41

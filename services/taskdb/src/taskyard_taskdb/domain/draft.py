@@ -163,9 +163,12 @@ def run_deadline(task: TaskState, lease: LeaseState) -> tuple[datetime, str] | N
     """When taskdb itself ends a started run, and with which code: the backstop behind its holder.
 
     A runner on the link enforces silence itself, and most signs of its workload never reach taskdb; so only a
-    pull worker's silence is judged here.
+    pull worker's silence is judged here. Exclusive work has its total_timeout among them, so that a heartbeat
+    does not renew a lease that has to expire first.
     """
     policy, found = task.policy, []
+    if lease.start_time is not None and task.total_deadline is not None and task.exclusive:
+        found.append((task.total_deadline, "TOTAL_TIMEOUT"))
     if lease.start_time is not None and policy.attempt_timeout is not None:
         found.append((lease.start_time + policy.attempt_timeout, "ATTEMPT_TIMEOUT"))
     if lease.sign_time is not None and policy.silence_timeout is not None and lease.session_epoch == 0:

@@ -30,7 +30,7 @@ from taskyard_taskdb.domain.event import (
     TimerEvent,
 )
 from taskyard_taskdb.domain.row import Row
-from taskyard_taskdb.domain.rules import external, holder, loss, outcome, request, timer
+from taskyard_taskdb.domain.rules import external, holder, loss, outcome, request, reset, timer
 from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.domain.transition import (
     CallWebhook,
@@ -122,6 +122,8 @@ def _queue_deadline(task: TaskState | None) -> datetime | None:
 
 TABLE: tuple[Row, ...] = (
     *holder.ROWS,
+    # Before outcomes and losses, which a requested reset makes its own.
+    *reset.ROWS,
     *outcome.ROWS,
     *loss.ROWS,
     *request.ROWS,

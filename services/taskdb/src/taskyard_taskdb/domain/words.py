@@ -99,6 +99,7 @@ class Action(IntEnum):
 
     CANCEL = 1
     PAUSE = 2
+    RESET = 3
 
 
 class RunState(IntEnum):

@@ -125,7 +125,7 @@ class ActionHandler:
         validate_batch(request, "names", MAX_BATCH)
         check_text(request.reason, "reason")
         event = events.ResetRequested(actor=access.caller(), reason=request.reason or RESET_REASON)
-        results, more = await self._act_on_each(request, event, listing.find_running)
+        results, more = await self._act_on_each(request, event, listing.find_resettable)
         return task_service_pb2.BatchResetTasksResponse(results=results, more=more)
 
     async def BatchCancelTasks(

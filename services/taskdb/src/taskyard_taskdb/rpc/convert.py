@@ -231,6 +231,8 @@ def run_message(key: tuple[str, str], run: RunRecord) -> task_pb2.TaskRun:
 _ACTIONS = {
     Action.CANCEL: lease_pb2.LEASE_ACTION_CANCEL,
     Action.PAUSE: lease_pb2.LEASE_ACTION_PAUSE,
+    # The holder stops the run in the same way; what follows is none of its business.
+    Action.RESET: lease_pb2.LEASE_ACTION_CANCEL,
     None: lease_pb2.LEASE_ACTION_ABORT,
 }
 

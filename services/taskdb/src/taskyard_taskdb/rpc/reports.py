@@ -32,7 +32,7 @@ from taskyard_taskdb.rpc.actions import repeatable_request
 from taskyard_taskdb.rpc.reads import read_current
 from taskyard_taskdb.rpc.result_schema import ResultChecks
 from taskyard_taskdb.rpc.times import to_datetime, to_timedelta
-from taskyard_taskdb.rpc.validate import check_payload, check_struct
+from taskyard_taskdb.rpc.validate import check_payload, check_struct, validate
 from taskyard_taskdb.storage.batch import Batcher
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.report.external_inbox import ReportInbox
@@ -174,6 +174,7 @@ def _invalid(runner_id: str, message: lease_pb2.RunReport, kind: str | None, ind
 
 
 def _progress(message: Any, common: Mapping[str, Any], field: str) -> HolderEvent:
+    validate(message, f"{field}.")
     observed = {"time": to_datetime(message.observe_time)} if message.HasField("observe_time") else {}
     return ProgressReported(progress=message.SerializeToString(), **{**common, **observed})
 

@@ -34,8 +34,8 @@ export type AuditEvent = Message<"taskyard.v1.AuditEvent"> & {
    * Dotted lower case, at most 64 characters; an open set:
    *   task.created scheduled started progress_updated checkpoint_created paused resumed
    *        succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
-   *        released redistributed reset reconnected retried retry_scheduled updated deleted
-   *        archived report_rejected
+   *        released redistributed reset reset_requested reconnected retried retry_scheduled
+   *        updated deleted archived report_rejected
    *   runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
    *        drained undrained updated deleted
    *   tenant.created updated deleted secret_rotated;  task_type.created updated deleted

@@ -13,7 +13,6 @@ from taskyard_taskdb.domain.event import (
     Event,
     PauseRequested,
     Replaced,
-    ResetRequested,
     ResumeRequested,
     RetryRequested,
 )
@@ -26,9 +25,9 @@ from taskyard_taskdb.domain.rules.common import (
     pause_requested,
     pin,
 )
-from taskyard_taskdb.domain.task import RequestedAction, RunError
+from taskyard_taskdb.domain.task import RequestedAction
 from taskyard_taskdb.domain.transition import DeleteTask, DiscardCheckpoints
-from taskyard_taskdb.domain.words import LIVE, TERMINAL, Action, ErrorClass, PendingReason, Phase, RunState
+from taskyard_taskdb.domain.words import LIVE, TERMINAL, Action, PendingReason, Phase, RunState
 
 LEASED = in_phases(Phase.SCHEDULED, Phase.RUNNING)
 HELD = LEASED | {Phase.REDISTRIBUTING}
@@ -63,7 +62,7 @@ def cancel_now(draft: Draft, event: Event) -> None:
 def sooner(draft: Draft, event: CancelRequested | Replaced) -> bool:
     """Whether no requested cancel takes effect as early."""
     action = draft.lease.action
-    return action is None or action.action is Action.PAUSE or draft.now + event.grace < action.deadline
+    return action is None or action.action is not Action.CANCEL or draft.now + event.grace < action.deadline
 
 
 def request_cancel(draft: Draft, event: CancelRequested | Replaced) -> None:
@@ -121,52 +120,6 @@ def retry(draft: Draft, event: RetryRequested) -> None:
         total_deadline=None if total is None else draft.now + total,
     )
     draft.pend_from(task.policy.not_before, PendingReason.DELAYED)
-
-
-def resettable(draft: Draft, event: ResetRequested) -> bool:
-    """Whether a holder has it that was not asked to cancel."""
-    return draft.task.lease is not None and draft.task.requested is not Action.CANCEL
-
-
-def resettable_late(draft: Draft, event: ResetRequested) -> bool:
-    """Whether the lease has to expire first: the work may not overlap."""
-    return resettable(draft, event) and held_back(draft)
-
-
-def resets_used_up(draft: Draft, event: ResetRequested) -> bool:
-    """Whether a started run is reset more often than it may lose its runner."""
-    used = draft.task.runner_loss_count >= draft.task.policy.max_runner_losses
-    return used and resettable(draft, event)
-
-
-def reset_late(draft: Draft, event: ResetRequested) -> None:
-    """Ends the renewal of the lease; the loss is counted when it has expired."""
-    draft.details = {"reason": event.reason}
-    pin(draft, event)
-    draft.set(error=reset_error(event))
-
-
-def reset(draft: Draft, event: ResetRequested) -> None:
-    """Takes the run from its holder; its lease is void at once."""
-    draft.details = {"reason": event.reason, "from_runner": draft.lease.runner_id}
-    if draft.task.phase is Phase.RUNNING:
-        draft.set(runner_loss_count=draft.task.runner_loss_count + 1)
-    error = reset_error(event)
-    draft.end_run(RunState.LOST, draft.now, error=error)
-    draft.set(error=error)
-    draft.pend()
-
-
-def exhaust(draft: Draft, event: ResetRequested) -> None:
-    """Ends a task that has hung on every runner."""
-    error = reset_error(event)
-    draft.end_run(RunState.LOST, draft.now, error=error)
-    draft.finish(Phase.EXHAUSTED, draft.now, error)
-
-
-def reset_error(event: ResetRequested) -> RunError:
-    """Why the last run counts as lost."""
-    return RunError("RESET", ErrorClass.TRANSIENT, event.reason)
 
 
 def light(draft: Draft, event: Edited) -> bool:
@@ -299,20 +252,6 @@ ROWS = (
         "retry_requested", (RetryRequested,), TERMINAL - {Phase.SUCCEEDED}, Phase.PENDING,
         Word.TASK_RETRIED, "U", "budgets and total_timeout start anew; with keep_retry_count a retry is left",
         retries_left, retry,
-    ),
-    Row(
-        "reset_late", (ResetRequested,), LEASED, None,
-        Word.TASK_RESET, "U", "FORBID or a slot, lease not expired: it is not renewed any more",
-        resettable_late, reset_late,
-    ),
-    Row(
-        "reset_exhausts", (ResetRequested,), in_phases(Phase.RUNNING), Phase.EXHAUSTED,
-        Word.TASK_EXHAUSTED, "U", "runner losses used up (error code RESET)", resets_used_up, exhaust,
-    ),
-    Row(
-        "reset", (ResetRequested,), LEASED, Phase.PENDING,
-        Word.TASK_RESET, "U", "leased, no cancel requested: runner_loss_count + 1 if it had started",
-        resettable, reset,
     ),
     Row(
         "edit_light", (Edited,), frozenset(Phase), None,

@@ -7,14 +7,13 @@ from typing import NamedTuple
 
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.lease.lease import LeaseVerdict
-from taskyard_taskdb.storage.lease.renewals import verdict_of
+from taskyard_taskdb.storage.lease.renewals import ABORT, verdict_of
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.transition.task_rows import Key
 
 # By tier: free, standard, premium, enterprise.
 _WEIGHTS = {1: 1, 2: 10, 3: 50, 4: 100}
-_ABORT = 3
 
 ClassKey = tuple[str, int]
 """Tenant and class."""
@@ -67,5 +66,5 @@ async def read_verdicts(tx: Tx, keys: Iterable[Key] | None = None) -> dict[str, 
     for row in await tx.fetch(statement("asked_leases"), params):
         found.setdefault(row[0], []).append(verdict_of(row))
     for row in await tx.fetch(statement("revoked_leases"), params):
-        found.setdefault(row[0], []).append(verdict_of((*row[:5], _ABORT, row[5], None)))
+        found.setdefault(row[0], []).append(verdict_of((*row[:5], ABORT, row[5], None)))
     return found

@@ -21,7 +21,8 @@ from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.transition.load import load_for_update
 from taskyard_taskdb.storage.transition.write import write
 
-_ABORT = 3
+# In place of a requested action: the lease was revoked.
+ABORT = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def verdict_of(row: Row) -> LeaseVerdict:
     """A row of runner_news."""
     _, tenant_id, task_id, generation, lease_id, action, reason, grace = row
     lease = Lease(tenant_id, task_id, generation, lease_id)
-    return LeaseVerdict(lease, None if action == _ABORT else Action(action), reason, grace)
+    return LeaseVerdict(lease, None if action == ABORT else Action(action), reason, grace)
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,6 +82,6 @@ SELECT l.runner_id, l.tenant_id, l.task_id, l.generation, l.lease_id, l.requeste
 FROM leases l
 WHERE l.requested_action <> 0 AND l.runner_id = ANY (%(runner_ids)s::text[])
 UNION ALL
-SELECT r.runner_id, r.tenant_id, r.task_id, r.generation, r.lease_id, 3, r.reason, NULL
+SELECT r.runner_id, r.tenant_id, r.task_id, r.generation, r.lease_id, 0, r.reason, NULL
 FROM revocations r
 WHERE r.runner_id = ANY (%(runner_ids)s::text[]) AND r.time > statement_timestamp() - interval '2 minutes'

@@ -28,7 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import psycopg as postgresql
 
 from taskyard_taskdb.domain import filter as filters
-from taskyard_taskdb.domain.words import TERMINAL, Phase
+from taskyard_taskdb.domain.words import TERMINAL, Action, Phase
 from taskyard_taskdb.storage.pool import Row, Tx
 from taskyard_taskdb.storage.read.condition import (
     ENDED_TASKS,
@@ -185,10 +185,11 @@ async def find_cancellable(tx: Tx, query: Query, limit: int) -> list[Key]:
     return await _find(tx, _matching(query).where(and_(live, ~cancelling)), limit)
 
 
-async def find_running(tx: Tx, query: Query, limit: int) -> list[Key]:
-    """Matching RUNNING tasks."""
+async def find_resettable(tx: Tx, query: Query, limit: int) -> list[Key]:
+    """Matching RUNNING tasks without a requested reset."""
     live, _ = await live_tasks(tx, query.tenant_id)
-    return await _find(tx, _matching(query).where(and_(live, leases.c.phase == int(Phase.RUNNING))), limit)
+    running = and_(leases.c.phase == int(Phase.RUNNING), leases.c.requested_action != int(Action.RESET))
+    return await _find(tx, _matching(query).where(and_(live, running)), limit)
 
 
 async def find_retryable(tx: Tx, query: Query, limit: int) -> list[Key]:

@@ -101,8 +101,8 @@ public  final class AuditEvent extends
    * Dotted lower case, at most 64 characters; an open set:
    * task.created scheduled started progress_updated checkpoint_created paused resumed
    * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
-   * released redistributed reset reconnected retried retry_scheduled updated deleted
-   * archived report_rejected
+   * released redistributed reset reset_requested reconnected retried retry_scheduled
+   * updated deleted archived report_rejected
    * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
    * drained undrained updated deleted
    * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
@@ -124,8 +124,8 @@ public  final class AuditEvent extends
    * Dotted lower case, at most 64 characters; an open set:
    * task.created scheduled started progress_updated checkpoint_created paused resumed
    * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
-   * released redistributed reset reconnected retried retry_scheduled updated deleted
-   * archived report_rejected
+   * released redistributed reset reset_requested reconnected retried retry_scheduled
+   * updated deleted archived report_rejected
    * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
    * drained undrained updated deleted
    * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
@@ -148,8 +148,8 @@ public  final class AuditEvent extends
    * Dotted lower case, at most 64 characters; an open set:
    * task.created scheduled started progress_updated checkpoint_created paused resumed
    * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
-   * released redistributed reset reconnected retried retry_scheduled updated deleted
-   * archived report_rejected
+   * released redistributed reset reset_requested reconnected retried retry_scheduled
+   * updated deleted archived report_rejected
    * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
    * drained undrained updated deleted
    * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
@@ -174,8 +174,8 @@ public  final class AuditEvent extends
    * Dotted lower case, at most 64 characters; an open set:
    * task.created scheduled started progress_updated checkpoint_created paused resumed
    * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
-   * released redistributed reset reconnected retried retry_scheduled updated deleted
-   * archived report_rejected
+   * released redistributed reset reset_requested reconnected retried retry_scheduled
+   * updated deleted archived report_rejected
    * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
    * drained undrained updated deleted
    * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
@@ -196,8 +196,8 @@ public  final class AuditEvent extends
    * Dotted lower case, at most 64 characters; an open set:
    * task.created scheduled started progress_updated checkpoint_created paused resumed
    * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
-   * released redistributed reset reconnected retried retry_scheduled updated deleted
-   * archived report_rejected
+   * released redistributed reset reset_requested reconnected retried retry_scheduled
+   * updated deleted archived report_rejected
    * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
    * drained undrained updated deleted
    * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
@@ -776,8 +776,8 @@ public  final class AuditEvent extends
      * Dotted lower case, at most 64 characters; an open set:
      * task.created scheduled started progress_updated checkpoint_created paused resumed
      * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
-     * released redistributed reset reconnected retried retry_scheduled updated deleted
-     * archived report_rejected
+     * released redistributed reset reset_requested reconnected retried retry_scheduled
+     * updated deleted archived report_rejected
      * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
      * drained undrained updated deleted
      * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
@@ -799,8 +799,8 @@ public  final class AuditEvent extends
      * Dotted lower case, at most 64 characters; an open set:
      * task.created scheduled started progress_updated checkpoint_created paused resumed
      * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
-     * released redistributed reset reconnected retried retry_scheduled updated deleted
-     * archived report_rejected
+     * released redistributed reset reset_requested reconnected retried retry_scheduled
+     * updated deleted archived report_rejected
      * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
      * drained undrained updated deleted
      * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
@@ -823,8 +823,8 @@ public  final class AuditEvent extends
      * Dotted lower case, at most 64 characters; an open set:
      * task.created scheduled started progress_updated checkpoint_created paused resumed
      * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
-     * released redistributed reset reconnected retried retry_scheduled updated deleted
-     * archived report_rejected
+     * released redistributed reset reset_requested reconnected retried retry_scheduled
+     * updated deleted archived report_rejected
      * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
      * drained undrained updated deleted
      * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
@@ -849,8 +849,8 @@ public  final class AuditEvent extends
      * Dotted lower case, at most 64 characters; an open set:
      * task.created scheduled started progress_updated checkpoint_created paused resumed
      * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
-     * released redistributed reset reconnected retried retry_scheduled updated deleted
-     * archived report_rejected
+     * released redistributed reset reset_requested reconnected retried retry_scheduled
+     * updated deleted archived report_rejected
      * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
      * drained undrained updated deleted
      * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
@@ -873,8 +873,8 @@ public  final class AuditEvent extends
      * Dotted lower case, at most 64 characters; an open set:
      * task.created scheduled started progress_updated checkpoint_created paused resumed
      * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
-     * released redistributed reset reconnected retried retry_scheduled updated deleted
-     * archived report_rejected
+     * released redistributed reset reset_requested reconnected retried retry_scheduled
+     * updated deleted archived report_rejected
      * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
      * drained undrained updated deleted
      * tenant.created updated deleted secret_rotated;  task_type.created updated deleted

@@ -35,8 +35,8 @@ public interface AuditEventOrBuilder extends
    * Dotted lower case, at most 64 characters; an open set:
    * task.created scheduled started progress_updated checkpoint_created paused resumed
    * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
-   * released redistributed reset reconnected retried retry_scheduled updated deleted
-   * archived report_rejected
+   * released redistributed reset reset_requested reconnected retried retry_scheduled
+   * updated deleted archived report_rejected
    * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
    * drained undrained updated deleted
    * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
@@ -55,8 +55,8 @@ public interface AuditEventOrBuilder extends
    * Dotted lower case, at most 64 characters; an open set:
    * task.created scheduled started progress_updated checkpoint_created paused resumed
    * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
-   * released redistributed reset reconnected retried retry_scheduled updated deleted
-   * archived report_rejected
+   * released redistributed reset reset_requested reconnected retried retry_scheduled
+   * updated deleted archived report_rejected
    * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
    * drained undrained updated deleted
    * tenant.created updated deleted secret_rotated;  task_type.created updated deleted

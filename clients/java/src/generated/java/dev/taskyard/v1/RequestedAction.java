@@ -7,7 +7,7 @@ package dev.taskyard.v1;
 
 /**
  * <pre>
- * A cancel or pause that has not taken effect yet.
+ * A cancel, pause or reset that has not taken effect yet.
  * </pre>
  *
  * Protobuf type {@code taskyard.v1.RequestedAction}
@@ -441,7 +441,7 @@ public  final class RequestedAction extends
 
   /**
    * <pre>
-   * A cancel or pause that has not taken effect yet.
+   * A cancel, pause or reset that has not taken effect yet.
    * </pre>
    *
    * Protobuf type {@code taskyard.v1.RequestedAction}

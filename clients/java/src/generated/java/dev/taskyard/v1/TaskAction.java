@@ -39,6 +39,14 @@ public enum TaskAction
    * <code>TASK_ACTION_PAUSE = 2;</code>
    */
   TASK_ACTION_PAUSE(2),
+  /**
+   * <pre>
+   * Stop the run and queue the task again (BatchResetTasks).
+   * </pre>
+   *
+   * <code>TASK_ACTION_RESET = 3;</code>
+   */
+  TASK_ACTION_RESET(3),
   UNRECOGNIZED(-1),
   ;
 
@@ -66,6 +74,14 @@ public enum TaskAction
    * <code>TASK_ACTION_PAUSE = 2;</code>
    */
   public static final int TASK_ACTION_PAUSE_VALUE = 2;
+  /**
+   * <pre>
+   * Stop the run and queue the task again (BatchResetTasks).
+   * </pre>
+   *
+   * <code>TASK_ACTION_RESET = 3;</code>
+   */
+  public static final int TASK_ACTION_RESET_VALUE = 3;
 
 
   @java.lang.Override
@@ -92,6 +108,7 @@ public enum TaskAction
       case 0: return TASK_ACTION_UNSPECIFIED;
       case 1: return TASK_ACTION_CANCEL;
       case 2: return TASK_ACTION_PAUSE;
+      case 3: return TASK_ACTION_RESET;
       default: return null;
     }
   }

@@ -1036,8 +1036,10 @@ public final class TaskServiceGrpc {
      * <pre>
      * Takes up to 1000 leased tasks, by name or by filter, from their holders and queues them
      * again, each on its own: for tasks that hang although their runner is alive.  Uses up a runner
-     * loss, no retry; `reason` becomes status.error.message.  Work that must not overlap is queued
-     * once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT per task.
+     * loss, no retry; `reason` becomes status.error.message.  For work that must not overlap the
+     * holder is asked to stop the run (status.requested_action RESET); the task is queued when it
+     * has, or once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT
+     * per task.
      * Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task: NOT_FOUND;
      * FAILED_PRECONDITION (PHASE_CONFLICT: no lease, or being cancelled).
      * </pre>
@@ -1431,8 +1433,10 @@ public final class TaskServiceGrpc {
      * <pre>
      * Takes up to 1000 leased tasks, by name or by filter, from their holders and queues them
      * again, each on its own: for tasks that hang although their runner is alive.  Uses up a runner
-     * loss, no retry; `reason` becomes status.error.message.  Work that must not overlap is queued
-     * once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT per task.
+     * loss, no retry; `reason` becomes status.error.message.  For work that must not overlap the
+     * holder is asked to stop the run (status.requested_action RESET); the task is queued when it
+     * has, or once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT
+     * per task.
      * Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task: NOT_FOUND;
      * FAILED_PRECONDITION (PHASE_CONFLICT: no lease, or being cancelled).
      * </pre>
@@ -1812,8 +1816,10 @@ public final class TaskServiceGrpc {
      * <pre>
      * Takes up to 1000 leased tasks, by name or by filter, from their holders and queues them
      * again, each on its own: for tasks that hang although their runner is alive.  Uses up a runner
-     * loss, no retry; `reason` becomes status.error.message.  Work that must not overlap is queued
-     * once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT per task.
+     * loss, no retry; `reason` becomes status.error.message.  For work that must not overlap the
+     * holder is asked to stop the run (status.requested_action RESET); the task is queued when it
+     * has, or once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT
+     * per task.
      * Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task: NOT_FOUND;
      * FAILED_PRECONDITION (PHASE_CONFLICT: no lease, or being cancelled).
      * </pre>
@@ -2186,8 +2192,10 @@ public final class TaskServiceGrpc {
      * <pre>
      * Takes up to 1000 leased tasks, by name or by filter, from their holders and queues them
      * again, each on its own: for tasks that hang although their runner is alive.  Uses up a runner
-     * loss, no retry; `reason` becomes status.error.message.  Work that must not overlap is queued
-     * once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT per task.
+     * loss, no retry; `reason` becomes status.error.message.  For work that must not overlap the
+     * holder is asked to stop the run (status.requested_action RESET); the task is queued when it
+     * has, or once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT
+     * per task.
      * Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task: NOT_FOUND;
      * FAILED_PRECONDITION (PHASE_CONFLICT: no lease, or being cancelled).
      * </pre>
@@ -2570,8 +2578,10 @@ public final class TaskServiceGrpc {
      * <pre>
      * Takes up to 1000 leased tasks, by name or by filter, from their holders and queues them
      * again, each on its own: for tasks that hang although their runner is alive.  Uses up a runner
-     * loss, no retry; `reason` becomes status.error.message.  Work that must not overlap is queued
-     * once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT per task.
+     * loss, no retry; `reason` becomes status.error.message.  For work that must not overlap the
+     * holder is asked to stop the run (status.requested_action RESET); the task is queued when it
+     * has, or once its lease has expired.  A repeat finds them waiting and returns PHASE_CONFLICT
+     * per task.
      * Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task: NOT_FOUND;
      * FAILED_PRECONDITION (PHASE_CONFLICT: no lease, or being cancelled).
      * </pre>
