@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import { ADMIN_KEY, BASE, create, open, seriousFindings, SHOTS, signedIn } from "./harness.mjs";
 
-const PAGES = { overview: "#/overview", tasks: "#/tasks", task: "#/tasks/default/waits", create: "#/create", runners: "#/runners", types: "#/types", tenants: "#/tenants", keys: "#/keys", audit: "#/audit", doctor: "#/doctor" };
+const PAGES = { overview: "#/overview", tasks: "#/tasks", task: "#/tasks/default/waits", create: "#/create", schedules: "#/schedules", schedule: "#/schedules/default/nightly-report", runners: "#/runners", types: "#/types", tenants: "#/tenants", keys: "#/keys", audit: "#/audit", doctor: "#/doctor" };
 
 before(() => create("waits", ["echo", "far"], { metadata: { labels: { team: "docs" } }, placement: { required: { selector: { matchLabels: { zone: "mars" } } } } }));
 

@@ -5,7 +5,9 @@ import { age, bytesText, clock, inert, last, phaseOf, size, TERMINAL, took, what
 import { live } from "../live.js";
 import { Log } from "../log.js";
 import { Hidden, Phase, Problem, Progress, Table, taskLink, useNow, useRead } from "../parts.js";
+import { Dependencies } from "./dependencies.js";
 import { Explanation } from "./explain.js";
+import { scheduleLink } from "./schedules.js";
 import { Actions } from "./task_actions.js";
 import { History, Timeline, useAudit } from "./timeline.js";
 
@@ -34,6 +36,7 @@ export function TaskPage({ me, tenant, id }) {
     <section aria-label="output"><h2>Output</h2><${Log} name=${name} /></section>
     <section aria-label="input and result"><h2>Input and result</h2><${Values} task=${task} /></section>
     <section aria-label="checkpoints"><h2>Checkpoints</h2><${Checkpoints} name=${name} sequence=${task.status?.checkpointSequence} /></section>
+    <section aria-label="dependencies"><h2>Dependencies</h2><${Dependencies} task=${task} /></section>
     <section aria-label="children"><h2>Children</h2><${Children} task=${task} /></section>
     <section aria-label="history"><h2>History</h2><${History} audit=${audit} /></section>`;
 }
@@ -55,6 +58,7 @@ function Summary({ task, now }) {
     ["Error", status.error ? `${status.error.code || ""} ${inert(status.error.message)}` : ""],
     ["Priority", spec.priority ?? ""],
     ["Slot", inert(spec.slot)],
+    ["Schedule", spec.schedule ? html`<a href=${scheduleLink(spec.schedule)}>${inert(last(spec.schedule))}</a>, ${clock(spec.scheduledTime)}` : ""],
     ["Labels", inert(Object.entries(metadata.labels || {}).map(([key, value]) => `${key}=${value}`).join("  "))],
   ];
   return html`<dl>${rows.filter(([, value]) => value !== "").map(([title, value]) => html`<div><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>
