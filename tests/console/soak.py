@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 from tests.acceptance.suite import BIN, Suite, running_suite
@@ -20,6 +21,7 @@ from tests.harness.leash import tied
 
 HERE = Path(__file__).parent
 TASKS, PENDING = 1_000_000, 100_000
+DAY = timedelta(hours=23)
 
 
 def main() -> int:
@@ -33,7 +35,9 @@ def main() -> int:
         subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=HERE, check=True)
     with running_suite() as suite:
         pending = min(PENDING, arguments.tasks // 10)
-        fill.deepen(_database(suite), pending=pending, finished=arguments.tasks - pending)
+        # Within the day that lists and counts show, evenly.
+        apart = DAY / arguments.tasks
+        fill.deepen(_database(suite), pending=pending, finished=arguments.tasks - pending, age=DAY, apart=apart)
         return subprocess.run(
             tied("node", "soak.mjs"), cwd=HERE, env=_environment(suite, arguments), check=False
         ).returncode

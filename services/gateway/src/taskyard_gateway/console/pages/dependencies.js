@@ -20,10 +20,10 @@ export function Dependencies({ task }) {
   const after = /** @type {any[]} */ (task.spec?.after || []);
   const live = !TERMINAL.has(phaseOf(task));
   const { value, error } = useRead(() => neighbours(task.name, after), [task.name, task.metadata?.resourceVersion], live && after.length ? 5000 : undefined);
-  if (!value) return html`<${Problem} error=${error} />`;
+  if (!value) return error ? html`<${Problem} error=${error} />` : null;
   const { before, behind, more } = value;
-  if (!before.length && !behind.length) return html`<${Problem} error=${error} /><p class="empty">It waits for no other task, and none waits for it.</p>`;
-  return html`<${Problem} error=${error} /><${Graph} task=${task} before=${before} behind=${behind} />
+  if (!before.length && !behind.length) return null;
+  return html`<section aria-label="dependencies"><h2>Dependencies</h2><${Problem} error=${error} /><${Graph} task=${task} before=${before} behind=${behind} />
     ${before.length > DRAWN || behind.length > DRAWN ? html`<${Table} rows=${[...before.map((each) => ({ ...each, role: "waits for" })), ...behind.map((each) => ({ ...each, role: "waited for by" }))]} empty="" key=${(/** @type {any} */ row) => row.role + row.name} columns=${[
       ["It", (/** @type {any} */ row) => row.role],
       ["Task", (/** @type {any} */ row) => html`<a href=${taskLink(row.name)}>${inert(last(row.name))}</a>`],
@@ -31,7 +31,7 @@ export function Dependencies({ task }) {
       ["Condition", (/** @type {any} */ row) => row.when],
     ]} />` : null}
     ${after.length > before.length ? html`<p>The first ${number(before.length)} of ${number(after.length)} that it waits for.</p>` : null}
-    ${more ? html`<p>The newest ${number(behind.length)} of those that wait for it.</p>` : null}`;
+    ${more ? html`<p>The newest ${number(behind.length)} of those that wait for it.</p>` : null}</section>`;
 }
 
 /** @param {string} name @param {any[]} after @returns {Promise<{before: Neighbour[], behind: Neighbour[], more: boolean}>} */
@@ -79,8 +79,10 @@ function Node({ x, y, neighbour, own }) {
   const id = inert(last(neighbour.name));
   const condition = neighbour.when && neighbour.when !== "succeeded" ? `, has to be ${neighbour.when}` : "";
   const phase = neighbour.phase || "gone";
+  const title = id.length > LETTERS ? `${id.slice(0, LETTERS - 1)}…` : id;
+  const line = `${phase}${condition}${neighbour.alias ? ` → ${inert(neighbour.alias)}` : ""}`;
   const box = html`<rect class=${own ? "node own" : "node"} x=${x} y=${y - HEIGHT / 2} width=${WIDTH} height=${HEIGHT} rx="6" />
-    <text x=${x + 10} y=${y - 3}>${id.length > LETTERS ? `${id.slice(0, LETTERS - 1)}…` : id}</text>
-    <text class=${`small phase-${phase.toLowerCase()}`} x=${x + 10} y=${y + 13}>${phase}${condition}${neighbour.alias ? ` → ${inert(neighbour.alias)}` : ""}</text>`;
-  return own ? html`<g>${box}</g>` : html`<a href=${taskLink(neighbour.name)} aria-label=${`${id}, ${phase}${condition}`}><title>${id}</title>${box}</a>`;
+    <text x=${x + 10} y=${y - 3}>${title}</text>${" "}
+    <text class=${`small phase-${phase.toLowerCase()}`} x=${x + 10} y=${y + 13}>${line}</text>`;
+  return own ? html`<g>${box}</g>` : html`<a href=${taskLink(neighbour.name)}>${box}</a>`;
 }

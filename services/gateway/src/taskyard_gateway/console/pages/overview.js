@@ -1,7 +1,7 @@
 // How the yard is doing: counts, throughput, runners, shares, and what the doctor says.
 import { get, postInBackground } from "../api.js";
 import { html, useEffect, useState } from "../dom.js";
-import { duration, fromDuration, number, PHASES, word } from "../format.js";
+import { duration, fromDuration, inert, number, PHASES, word } from "../format.js";
 import { live } from "../live.js";
 import { Problem, Sparkline, Table, useRead } from "../parts.js";
 import { link } from "../router.js";
@@ -37,7 +37,7 @@ function Health({ status }) {
   if (!status) return null;
   const runners = status.runners || {};
   return html`<section aria-label="health"><p class=${status.operational ? "good" : "problem"} role="status">
-      ${status.operational ? "✓ Work proceeds." : html`✗ Work cannot proceed: ${(status.problems || []).join(" ")}`}</p>
+      ${status.operational ? "✓ Work proceeds." : html`✗ Work cannot proceed: ${inert((status.problems || []).join(" "))}`}</p>
     <p><a href=${link(["runners"])}>Runners</a>: ${number(runners.healthyCount)} healthy, ${number(runners.drainingCount)} draining, ${number(runners.deadCount)} dead.${" "}
       ${number(runners.runningCount)} of ${number(runners.capacity)} places in use. Waiting: ${number(status.queue?.waitingCount)}.</p></section>`;
 }
