@@ -27,9 +27,9 @@ DAY = timedelta(hours=23)
 def main() -> int:
     """Fill a new suite and drive the browser against it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=30.0, help="how long the busy list is watched")
+    parser.add_argument("--minutes", type=float, default=30.0, help="how long the busy list is watched; 0: not at all")
     parser.add_argument("--tasks", type=int, default=TASKS, help="tasks in the database")
-    parser.add_argument("--lines", type=int, default=1_000_000, help="lines of the followed log")
+    parser.add_argument("--lines", type=int, default=1_000_000, help="lines of the followed log; 0: none is followed")
     arguments = parser.parse_args()
     if not (HERE / "node_modules").exists():
         subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=HERE, check=True)
