@@ -27,9 +27,13 @@ DAY = timedelta(hours=23)
 def main() -> int:
     """Fill a new suite and drive the browser against it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=30.0, help="how long the busy list is watched; 0: not at all")
+    parser.add_argument(
+        "--minutes", type=float, default=30.0, help="how long the busy list is watched; 0: not at all"
+    )
     parser.add_argument("--tasks", type=int, default=TASKS, help="tasks in the database")
-    parser.add_argument("--lines", type=int, default=1_000_000, help="lines of the followed log; 0: none is followed")
+    parser.add_argument(
+        "--lines", type=int, default=1_000_000, help="lines of the followed log; 0: none is followed"
+    )
     arguments = parser.parse_args()
     if not (HERE / "node_modules").exists():
         subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=HERE, check=True)
@@ -37,7 +41,9 @@ def main() -> int:
         pending = min(PENDING, arguments.tasks // 10)
         # Within the day that lists and counts show, evenly.
         apart = DAY / arguments.tasks
-        fill.deepen(_database(suite), pending=pending, finished=arguments.tasks - pending, age=DAY, apart=apart)
+        fill.deepen(
+            _database(suite), pending=pending, finished=arguments.tasks - pending, age=DAY, apart=apart
+        )
         return subprocess.run(
             tied("node", "soak.mjs"), cwd=HERE, env=_environment(suite, arguments), check=False
         ).returncode

@@ -63,7 +63,9 @@ def test_every_page_in_a_browser(suite: Suite, tmp_path: Path) -> None:
     }
     report = tmp_path / "report"
     # Pictures (SHOTS=FOLDER) show the data of that test alone.
-    files = sorted(file.name for file in HERE.glob("pages.test.mjs" if "SHOTS" in os.environ else "*.test.mjs"))
+    files = sorted(
+        file.name for file in HERE.glob("pages.test.mjs" if "SHOTS" in os.environ else "*.test.mjs")
+    )
     command = tied("node", "--test", "--test-concurrency=1", "--test-reporter=spec", *files)
     with report.open("w") as output:
         process = subprocess.Popen(command, cwd=HERE, env=environment, stdout=output, stderr=output)
