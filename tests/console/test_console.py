@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -51,6 +52,8 @@ def test_types_of_the_modules_are_consistent(modules: None) -> None:
 @pytest.mark.timeout(SECONDS + 60)
 def test_every_page_in_a_browser(suite: Suite, tmp_path: Path) -> None:
     context = suite.context
+    link = re.search(r"^Console: (\S+)", suite.output(), re.MULTILINE)
+    assert link is not None, suite.output()
     environment = {
         **os.environ,
         "BASE": context["gateway"],
@@ -58,6 +61,7 @@ def test_every_page_in_a_browser(suite: Suite, tmp_path: Path) -> None:
         "ADMIN_KEY": context["admin_key"],
         "TASKYARD": str(BIN / "taskyard"),
         "FOLDER": str(suite.folder),
+        "LINK": link[1],
         "CHROMIUM": str(browser.PROGRAM),
         "TASKDB_PID": str(suite.pid_of("taskdb")),
     }
