@@ -88,7 +88,10 @@ test("a list is narrowed by chips, kept as a view with its columns, and exported
 test("why nothing goes to a runner, a quota that is changed, and a key that is made and revoked", async () => {
   await create("elsewhere", ["true"], { placement: { required: { selector: { matchLabels: { zone: "venus" } } } } });
   const { page, problems, context } = await signedIn(ADMIN_KEY);
+  await create("held", ["sleep", "300"]);
   await open(page, "#/runners");
+  await page.waitForSelector("td a:has-text('held')");
+  await call("POST", "/v1/tenants/default/tasks/held:cancel", {});
   await page.click("button:has-text('Why nothing?')");
   await page.waitForSelector("section[aria-label='why nothing goes there'] td:has-text('venus')");
   await page.click("button:has-text('Drain')");

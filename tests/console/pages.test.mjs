@@ -16,6 +16,8 @@ for (const colorScheme of ["light", "dark"]) {
     page.on("request", (request) => { if (!request.url().startsWith(BASE)) others.push(request.url()); });
     for (const [name, hash] of Object.entries(PAGES)) {
       await open(page, hash);
+      // An examination goes on in the background; a picture shows what it found.
+      if (SHOTS && /overview|doctor/.test(name)) await page.waitForSelector("p:has-text('Every invariant holds')");
       if (SHOTS) await page.screenshot({ path: `${SHOTS}/console-${name}-${colorScheme}.png` });
       assert.deepEqual(await seriousFindings(page), [], name);
     }

@@ -41,7 +41,10 @@ before(async () => {
 /** Waits until each of these fields is on the page, made visible; then nothing of any may be an element, or hidden. */
 async function inertOn(page, fields, where = "body") {
   for (const field of fields) {
-    await page.waitForFunction(([selector, text]) => document.querySelector(selector)?.textContent.includes(text), [where, shown(field)]).catch(() => assert.fail(`${field} is not shown: ${page.url()}`));
+    await page.waitForFunction(([selector, text]) => document.querySelector(selector)?.textContent.includes(text), [where, shown(field)]).catch(async () => {
+      await nothingLoose(page);
+      assert.fail(`${field} is not shown: ${page.url()}`);
+    });
   }
   await nothingLoose(page);
 }
