@@ -15,7 +15,7 @@ MADE = """
 FROM (
     SELECT '0180' || lpad(to_hex(n >> 16), 4, '0') || '-' || lpad(to_hex(n & 65535), 4, '0')
             || '-7000-8000-000000000000' AS task_id,
-        now() - %(age)s::interval + n * interval '10 us' AS t
+        now() - %(age)s::interval + n * %(apart)s::interval AS t
     FROM generate_series(%(first)s::int, %(last)s::int) n
 ) made
 """
@@ -40,10 +40,20 @@ SELECT %(class)s, t, 10, 'default', task_id
 """
 
 
-def deepen(url: str, *, pending: int, finished: int, age: timedelta = timedelta(days=1)) -> int:
-    """Add finished tasks, and pending ones of a class that no runner matches; returns that class."""
+def deepen(
+    url: str,
+    *,
+    pending: int,
+    finished: int,
+    age: timedelta = timedelta(days=1),
+    apart: timedelta = timedelta(microseconds=10),
+) -> int:
+    """Add finished tasks, and pending ones of a class that no runner matches; returns that class.
+
+    The first was created `age` ago, each other one `apart` from its predecessor.
+    """
     definition = _unmatched()
-    values = {"class": class_id(definition), "spec": spec(), "age": age}
+    values = {"class": class_id(definition), "spec": spec(), "age": age, "apart": apart}
     start = time.monotonic()
     with psycopg.connect(url, autocommit=True) as connection:
         # What is lost in a crash of the server is lost with the whole benchmark.

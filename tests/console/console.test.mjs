@@ -2,7 +2,25 @@
 import assert from "node:assert/strict";
 import http from "node:http";
 import { test } from "node:test";
-import { ADMIN_KEY, BASE, call, cli, context as newContext, create, KEY, open, signedIn, TASKDB_PID } from "./harness.mjs";
+import { ADMIN_KEY, BASE, call, cli, context as newContext, create, KEY, LINK, open, signedIn, TASKDB_PID } from "./harness.mjs";
+
+test("a newcomer gets from the printed link to a running task, its output and its explanation, with the keyboard alone", async () => {
+  const page = await (await newContext({ viewport: { width: 360, height: 740 } })).newPage();
+  await page.goto(LINK);
+  await page.waitForSelector("button:has-text('Run an example')");
+  const onExample = () => page.evaluate(() => document.activeElement?.textContent === "Run an example");
+  for (let presses = 0; !(await onExample()); presses += 1) {
+    assert.ok(presses < 40, "the example is not reached");
+    await page.keyboard.press("Tab");
+  }
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".log .line:has-text('step 2 of 60')");
+  await page.waitForSelector("section[aria-label=explain] [role=status]:has-text('It runs on runner local')");
+  await page.keyboard.press("g");
+  await page.keyboard.press("o");
+  await page.waitForSelector("section[aria-label='newest tasks'] td:has-text('example-')");
+  await page.context().close();
+});
 
 test("a wrong key is refused with the reason, a right one signs in, and out", async () => {
   const page = await (await newContext()).newPage();

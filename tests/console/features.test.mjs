@@ -19,6 +19,25 @@ test("the timeline shows runs and back-offs, and the output of both runs", async
   await context.close();
 });
 
+test("the timeline of an external task shows the writer that came too late", async () => {
+  const made = await call("POST", "/v1/tenants/default/tasks?taskId=late-writer", { spec: { execution: { external: {} } } });
+  assert.equal(made.status, 200, JSON.stringify(made.body));
+  const report = (phase, enqueue) => call("POST", "/v1/tenants/default/tasks/late-writer:reportStatus", { phase, enqueue });
+  assert.equal((await report("TASK_PHASE_RUNNING", false)).status, 200);
+  assert.equal((await report("TASK_PHASE_SUCCEEDED", false)).status, 200);
+  assert.equal((await report("TASK_PHASE_RUNNING", true)).status, 200);
+  const { page, problems, context } = await signedIn();
+  await open(page, "#/tasks/default/late-writer");
+  // The report is stored first and applied soon after; a refused one changes nothing, so the page is opened again.
+  while (!(await page.locator("section[aria-label=runs] .warn:has-text('A stale writer was refused')").count())) {
+    await page.reload();
+    await page.waitForSelector("h1 .phase-succeeded");
+    await settled(page);
+  }
+  assert.deepEqual(problems, []);
+  await context.close();
+});
+
 test("a form is made from a type's schema, and a task is cloned into it", async () => {
   const schema = { type: "object", required: ["city"], properties: { city: { type: "string", title: "City" }, count: { type: "integer", minimum: 1 } } };
   const type = { description: "Greets a city", payloadSchema: base64(schema), execution: { command: { program: "echo", args: ["hello"] } } };
@@ -69,7 +88,10 @@ test("a list is narrowed by chips, kept as a view with its columns, and exported
 test("why nothing goes to a runner, a quota that is changed, and a key that is made and revoked", async () => {
   await create("elsewhere", ["true"], { placement: { required: { selector: { matchLabels: { zone: "venus" } } } } });
   const { page, problems, context } = await signedIn(ADMIN_KEY);
+  await create("held", ["sleep", "300"]);
   await open(page, "#/runners");
+  await page.waitForSelector("td a:has-text('held')");
+  await call("POST", "/v1/tenants/default/tasks/held:cancel", {});
   await page.click("button:has-text('Why nothing?')");
   await page.waitForSelector("section[aria-label='why nothing goes there'] td:has-text('venus')");
   await page.click("button:has-text('Drain')");

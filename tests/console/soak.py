@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 from tests.acceptance.suite import BIN, Suite, running_suite
@@ -20,20 +21,29 @@ from tests.harness.leash import tied
 
 HERE = Path(__file__).parent
 TASKS, PENDING = 1_000_000, 100_000
+DAY = timedelta(hours=23)
 
 
 def main() -> int:
     """Fill a new suite and drive the browser against it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=30.0, help="how long the busy list is watched")
+    parser.add_argument(
+        "--minutes", type=float, default=30.0, help="how long the busy list is watched; 0: not at all"
+    )
     parser.add_argument("--tasks", type=int, default=TASKS, help="tasks in the database")
-    parser.add_argument("--lines", type=int, default=1_000_000, help="lines of the followed log")
+    parser.add_argument(
+        "--lines", type=int, default=1_000_000, help="lines of the followed log; 0: none is followed"
+    )
     arguments = parser.parse_args()
     if not (HERE / "node_modules").exists():
         subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=HERE, check=True)
     with running_suite() as suite:
         pending = min(PENDING, arguments.tasks // 10)
-        fill.deepen(_database(suite), pending=pending, finished=arguments.tasks - pending)
+        # Within the day that lists and counts show, evenly.
+        apart = DAY / arguments.tasks
+        fill.deepen(
+            _database(suite), pending=pending, finished=arguments.tasks - pending, age=DAY, apart=apart
+        )
         return subprocess.run(
             tied("node", "soak.mjs"), cwd=HERE, env=_environment(suite, arguments), check=False
         ).returncode

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -51,6 +52,8 @@ def test_types_of_the_modules_are_consistent(modules: None) -> None:
 @pytest.mark.timeout(SECONDS + 60)
 def test_every_page_in_a_browser(suite: Suite, tmp_path: Path) -> None:
     context = suite.context
+    link = re.search(r"^Console: (\S+)", suite.output(), re.MULTILINE)
+    assert link is not None, suite.output()
     environment = {
         **os.environ,
         "BASE": context["gateway"],
@@ -58,11 +61,15 @@ def test_every_page_in_a_browser(suite: Suite, tmp_path: Path) -> None:
         "ADMIN_KEY": context["admin_key"],
         "TASKYARD": str(BIN / "taskyard"),
         "FOLDER": str(suite.folder),
+        "LINK": link[1],
         "CHROMIUM": str(browser.PROGRAM),
         "TASKDB_PID": str(suite.pid_of("taskdb")),
     }
     report = tmp_path / "report"
-    files = sorted(file.name for file in HERE.glob("*.test.mjs"))
+    # Pictures (SHOTS=FOLDER) show the data of that test alone.
+    files = sorted(
+        file.name for file in HERE.glob("pages.test.mjs" if "SHOTS" in os.environ else "*.test.mjs")
+    )
     command = tied("node", "--test", "--test-concurrency=1", "--test-reporter=spec", *files)
     with report.open("w") as output:
         process = subprocess.Popen(command, cwd=HERE, env=environment, stdout=output, stderr=output)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import ssl
 import subprocess
@@ -142,6 +143,13 @@ def test_the_console_runs_its_own_modules_only_and_is_not_sent_twice(echo: Echo,
         assert module.status == 200 and module.headers["content-type"].startswith("text/javascript")
         again = call(gateway, "GET", "/console/main.js", headers={"If-None-Match": module.headers["etag"]})
         assert (again.status, again.body) == (304, b"")
+        (link,) = re.findall(rb'src="(console/[0-9a-f]{16}/main.js)"', page.body)
+        kept = call(gateway, "GET", f"/{link.decode()}")
+        assert kept.body == module.body and "immutable" in kept.headers["cache-control"]
+        # What a browser may keep is named by its content: never that of another version, nor the document.
+        other = call(gateway, "GET", "/console/0123456789abcdef/main.js")
+        assert other.body == module.body
+        assert {one.headers["cache-control"] for one in (page, module, other)} == {"no-cache"}
         for path in ("/console/", "/console/../app.py", "/console/vendor/LICENSE-htm", "/console/absent.js"):
             assert call(gateway, "GET", path).status == 404, path
 

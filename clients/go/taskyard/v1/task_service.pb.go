@@ -8,7 +8,8 @@
 //   status.phase, status.runner, status.attempt, status.retry_count, status.error.code,
 //   metadata.create_time, metadata.update_time, status.start_time, status.end_time,
 //   metadata.creator.id, metadata.parent_task, metadata.labels.KEY, metadata.labels:KEY,
-//   payload.NAME and payload:NAME, where NAME is one of TaskType.search_fields
+//   payload.NAME and payload:NAME, where NAME is one of TaskType.search_fields;
+//   in lists and batches also spec.after, a task that has to end before
 // Enum literals are given with or without prefix (status.phase = RUNNING).  "*" at the end
 // of a quoted string is a prefix match.  LIVE and TERMINAL are accepted for status.phase.  A
 // label with an empty value is present; a text field is absent when empty.  External tasks

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from taskyard.errors import FilterInvalid
 from taskyard_taskdb.domain import filter as filters
 from taskyard_taskdb.domain.filter import And, Comparison, Filter, Has, Not, Or, parse
-from taskyard_taskdb.domain.filter_fields import AUDIT_FIELDS, TASK_FIELDS
+from taskyard_taskdb.domain.filter_fields import AUDIT_FIELDS, TASK_FIELDS, TASK_LIST_FIELDS
 from taskyard_taskdb.domain.words import LIVE, TERMINAL, Phase
 
 TASK: dict[str, Any] = {
@@ -186,6 +186,7 @@ def test_the_fields_are_those_of_the_contract() -> None:
         metadata.update_time status.start_time status.end_time metadata.creator.id metadata.parent_task
         metadata.labels payload"""
     assert set(TASK_FIELDS.paths) == set(documented.split())
+    assert set(TASK_LIST_FIELDS.paths) == {*TASK_FIELDS.paths, "spec.after"}
 
 
 def test_audit_events_have_fields_of_their_own() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+import grpc.aio
 import pytest
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_yard, new_task, run_taskdb
@@ -620,3 +621,28 @@ async def test_a_plain_task_costs_no_statement_and_no_row_for_dependencies(
     assert seen and not [sql for sql in seen if any(word in sql for word in words)]
     assert await taskdb.rows("SELECT count(*) FROM tasks WHERE blocked IS NOT NULL") == [(0,)]
     assert await nothing_stored(taskdb)
+
+
+async def test_the_dependents_of_a_task_are_listed_by_a_filter(tenant: Caller) -> None:
+    for task_id, prerequisites in {"a": (), "b": (), "c": ("a",), "d": ("a", "b"), "e": ("d",)}.items():
+        await tenant.create(task_id=task_id, after=after(*prerequisites))
+
+    async def found(text: str) -> list[str]:
+        request = task_service_pb2.ListTasksRequest(
+            parent="tenants/default", filter=text, order_by="metadata.create_time", count_total=True
+        )
+        page = await tenant.tasks.ListTasks(request)
+        assert page.total_size == len(page.tasks)
+        return [task.metadata.id for task in page.tasks]
+
+    assert await found(f'spec.after = "{name("a")}"') == ["c", "d"]
+    assert await found(f'spec.after = "{name("b")}" AND status.phase = PENDING') == ["d"]
+    assert await found(f'spec.after = "{name("e")}"') == []
+    assert await found('spec.after = "tenants/acme/tasks/a"') == []
+    assert await found(f'spec.after != "{name("a")}"') == ["a", "b", "e"]
+    assert await found("spec.after:*") == ["c", "d", "e"]
+    with pytest.raises(grpc.aio.AioRpcError, match=r"spec\.after"):
+        request = task_service_pb2.WatchTasksRequest(
+            parent="tenants/default", filter=f'spec.after = "{name("a")}"'
+        )
+        await anext(aiter(tenant.tasks.WatchTasks(request)))

@@ -18,10 +18,13 @@ export function duration(milliseconds) {
   const seconds = Math.max(0, milliseconds) / 1000;
   if (seconds < 1) return `${Math.round(seconds * 1000)}ms`;
   if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 1 : 0)}s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)}m ${Math.floor(seconds % 60)}s`;
-  if (seconds < 86400) return `${Math.floor(seconds / 3600)}h ${Math.floor((seconds % 3600) / 60)}m`;
-  return `${Math.floor(seconds / 86400)}d ${Math.floor((seconds % 86400) / 3600)}h`;
+  if (seconds < 3600) return both(seconds / 60, "m", seconds % 60, "s");
+  if (seconds < 86400) return both(seconds / 3600, "h", (seconds % 3600) / 60, "m");
+  return both(seconds / 86400, "d", (seconds % 86400) / 3600, "h");
 }
+
+/** Two units, the second unless it is none. @param {number} large @param {string} unit @param {number} small @param {string} part */
+const both = (large, unit, small, part) => `${Math.floor(large)}${unit}${Math.floor(small) ? ` ${Math.floor(small)}${part}` : ""}`;
 
 /** A protobuf duration ("1.5s") in milliseconds. @param {string | undefined} text */
 export const fromDuration = (text) => (text ? parseFloat(text) * 1000 : NaN);

@@ -8,6 +8,8 @@ import { Doctor } from "./pages/doctor.js";
 import { Keys } from "./pages/keys.js";
 import { Overview } from "./pages/overview.js";
 import { Runners } from "./pages/runners.js";
+import { SchedulePage } from "./pages/schedule.js";
+import { Schedules } from "./pages/schedules.js";
 import { SignIn } from "./pages/sign_in.js";
 import { TaskPage } from "./pages/task.js";
 import { Tasks } from "./pages/tasks.js";
@@ -22,6 +24,7 @@ const PAGES = [
   ["overview", "Overview", Overview, false],
   ["tasks", "Tasks", Tasks, false],
   ["create", "Create", Create, false],
+  ["schedules", "Schedules", Schedules, false],
   ["runners", "Runners", Runners, true],
   ["types", "Task types", Types, false],
   ["tenants", "Tenants", Tenants, true],
@@ -29,6 +32,9 @@ const PAGES = [
   ["audit", "Audit", Audit, false],
   ["doctor", "Doctor", Doctor, true],
 ];
+
+/** Pages of one thing: #/tasks/{tenant}/{id}. @type {Record<string, any>} */
+const DETAILS = { tasks: TaskPage, schedules: SchedulePage };
 
 /** @param {any} key @returns {Me} */
 function meOf(key) {
@@ -84,8 +90,8 @@ function Frame({ me, route }) {
       <span class="who">${me.admin ? "administrator" : me.tenant}${me.writes ? "" : ", read-only"}</span>
       <button onClick=${signOut}>Sign out</button></header>
     <${Banner} />
-    <main id="content" tabindex="-1">${path === "tasks" && id
-      ? html`<${TaskPage} key=${`${tenant}/${id}`} me=${me} tenant=${tenant} id=${id} />`
+    <main id="content" tabindex="-1">${id && DETAILS[path]
+      ? html`<${DETAILS[path]} key=${`${tenant}/${id}`} me=${me} tenant=${tenant} id=${id} />`
       : html`<${Page} me=${me} route=${route} />`}</main>`;
 }
 

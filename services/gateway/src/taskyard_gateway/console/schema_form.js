@@ -1,5 +1,6 @@
 // A form made from a JSON Schema; what the schema leaves open is edited as JSON.
 import { html, useEffect, useState } from "./dom.js";
+import { inert } from "./format.js";
 
 /** @param {{schema: any, value: any, onChange: (value: any) => void}} properties */
 export function SchemaForm({ schema, value, onChange }) {
@@ -17,9 +18,9 @@ export function SchemaForm({ schema, value, onChange }) {
 
 /** @param {{name: string, rule: any, required: boolean, value: any, onChange: (value: any) => void}} properties */
 function Field({ name, rule, required, value, onChange }) {
-  const label = html`${rule.title || name}${required ? " *" : ""}${rule.description ? html` <small>${rule.description}</small>` : null}`;
+  const label = html`${inert(rule.title || name)}${required ? " *" : ""}${rule.description ? html` <small>${inert(rule.description)}</small>` : null}`;
   const text = (/** @type {any} */ event) => event.target.value;
-  if (rule.enum) return html`<label>${label}<select value=${value ?? ""} required=${required} onChange=${(/** @type {any} */ event) => onChange(rule.enum.find((/** @type {any} */ each) => String(each) === text(event)))}><option value=""></option>${rule.enum.map((/** @type {any} */ each) => html`<option value=${String(each)}>${String(each)}</option>`)}</select></label>`;
+  if (rule.enum) return html`<label>${label}<select value=${value ?? ""} required=${required} onChange=${(/** @type {any} */ event) => onChange(rule.enum.find((/** @type {any} */ each) => String(each) === text(event)))}><option value=""></option>${rule.enum.map((/** @type {any} */ each) => html`<option value=${String(each)}>${inert(each)}</option>`)}</select></label>`;
   if (rule.type === "boolean") return html`<label><input type="checkbox" checked=${Boolean(value)} onChange=${(/** @type {any} */ event) => onChange(event.target.checked)} /> ${label}</label>`;
   if (rule.type === "integer" || rule.type === "number")
     return html`<label>${label}<input type="number" step=${rule.type === "integer" ? 1 : "any"} min=${rule.minimum} max=${rule.maximum} required=${required} value=${value ?? rule.default ?? ""} onInput=${(/** @type {any} */ event) => onChange(text(event) === "" ? undefined : Number(text(event)))} /></label>`;
@@ -42,5 +43,5 @@ function JsonField({ value, onChange }) {
       setBad(String(error));
     }
   };
-  return html`<textarea rows="4" aria-label="JSON" placeholder='{"key": "value"}' value=${text} onInput=${changed}></textarea>${bad ? html`<span class="problem" role="alert">${bad}</span>` : null}`;
+  return html`<textarea rows="4" aria-label="JSON" placeholder='{"key": "value"}' value=${text} onInput=${changed}></textarea>${bad ? html`<span class="problem" role="alert">${inert(bad)}</span>` : null}`;
 }

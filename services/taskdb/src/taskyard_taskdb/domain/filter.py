@@ -270,7 +270,7 @@ class _Parser:
         if known is not None:
             return known, ""
         searched = name.text.removeprefix("payload.")
-        if self._fields is TASK_FIELDS and searched != name.text and searched:
+        if self._fields.labels == TASK_FIELDS.labels and searched != name.text and searched:
             key = f"{search_fields.PREFIX}{searched}"
             return Field(f"{self._fields.labels}.{key}", FieldType.LABEL), key
         label = name.text.removeprefix(f"{self._fields.labels}.")

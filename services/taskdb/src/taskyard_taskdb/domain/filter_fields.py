@@ -67,6 +67,7 @@ class FieldTable:
 
     def __init__(self, fields: Mapping[str, FieldType], labels: str = "") -> None:
         self.labels = labels
+        self.types = fields
         self._fields = {path: Field(path, kind) for path, kind in fields.items()}
         self.paths = tuple(self._fields)
 
@@ -164,6 +165,9 @@ TASK_FIELDS = FieldTable(
     },
     labels="metadata.labels",
 )
+
+# Lists and batches are answered by the database; what watches compare does not hold dependencies.
+TASK_LIST_FIELDS = FieldTable({**TASK_FIELDS.types, "spec.after": FieldType.TASK}, labels=TASK_FIELDS.labels)
 
 RUNNER_FIELDS = FieldTable(
     {

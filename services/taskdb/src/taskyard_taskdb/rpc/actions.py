@@ -15,6 +15,7 @@ from taskyard.v1 import task_pb2, task_service_pb2
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.domain import event as events
 from taskyard_taskdb.domain import filter as filters
+from taskyard_taskdb.domain.filter_fields import TASK_LIST_FIELDS
 from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.rpc import access, convert
 from taskyard_taskdb.rpc.reads import read_current
@@ -168,7 +169,7 @@ class ActionHandler:
     async def _choose(self, request: BatchRequest, find: Callable[..., Any]) -> tuple[Sequence[Key], bool]:
         if request.names:
             return access.tasks_of(request.parent, request.names), False
-        query = Query(access.visible_tenant(request.parent), filters.parse(request.filter))
+        query = Query(access.visible_tenant(request.parent), filters.parse(request.filter, TASK_LIST_FIELDS))
         async with self._pool.reading(planned=True) as tx:
             found: list[Key] = await find(tx, query, MAX_BATCH + 1)
         return found[:MAX_BATCH], len(found) > MAX_BATCH

@@ -10,6 +10,7 @@ from taskyard.errors import BatchTooLarge, NotFound, OrderByInvalid
 from taskyard.v1 import task_pb2, task_service_pb2
 from taskyard_taskdb.domain import filter as filters
 from taskyard_taskdb.domain import page
+from taskyard_taskdb.domain.filter_fields import TASK_LIST_FIELDS
 from taskyard_taskdb.domain.names import parse_fencing_token, task_name
 from taskyard_taskdb.rpc import access, convert, pages
 from taskyard_taskdb.rpc.response_size import (
@@ -176,7 +177,7 @@ def _query(request: task_service_pb2.ListTasksRequest) -> Query:
     if order is None:
         supported = ", ".join(filter(None, _ORDERS))
         raise OrderByInvalid.of("order_by", f"{request.order_by!r} is not supported; use one of {supported}")
-    condition = filters.parse(request.filter) if request.filter else None
+    condition = filters.parse(request.filter, TASK_LIST_FIELDS) if request.filter else None
     return Query(access.visible_scope(request.parent), condition, order)
 
 

@@ -211,7 +211,7 @@ class TenantHandler:
             if found is not None:
                 pending, leased = found.pending, found.leased
             else:
-                pending, leased = await counters.recount(tx, tenant.tenant_id)
+                pending, leased = await counters.count_waiting(tx, tenant.tenant_id)
         limited = found is not None and quota.rate_limit_per_sec
         response = tenant_service_pb2.GetTenantUsageResponse(
             active_tasks=leased,

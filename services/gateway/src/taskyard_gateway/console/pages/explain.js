@@ -11,10 +11,12 @@ export function Explanation({ me, subject, version, tenant }) {
   const found = useRead(() => post(`v1/${parent}/tasks:explain`, subject), [JSON.stringify(subject), version], 5000);
   const answer = found.value;
   if (!answer) return html`<${Problem} error=${found.error} />`;
+  // Where the only gate says what the summary says, once is enough.
+  const gates = (answer.gates || []).filter((/** @type {any} */ gate, /** @type {number} */ _, /** @type {any[]} */ all) => all.length > 1 || gate.message !== answer.summary);
   const apply = (/** @type {() => Promise<any>} */ remedy) => remedy().then(found.reload, setProblem);
-  return html`<p class=${answer.runnable ? "good" : "note"} role="status">${inert(answer.summary)}</p>
+  return html`<p class=${answer.runnable ? "good" : "note"} role="status">${sentence(inert(answer.summary))}</p>
     <${Problem} error=${problem || found.error} />
-    <ul class="gates">${(answer.gates || []).map((/** @type {any} */ gate) => html`<li><span class=${gate.passed ? "good" : "bad"} aria-label=${gate.passed ? "open" : "closed"}>${gate.passed ? "✓" : "✗"}</span>${" "}
+    <ul class="gates">${gates.map((/** @type {any} */ gate) => html`<li><span class=${gate.passed ? "good" : "bad"} aria-label=${gate.passed ? "open" : "closed"}>${gate.passed ? "✓" : "✗"}</span>${" "}
       <b>${word(gate.gate, "GATE_").toLowerCase()}</b> ${inert(gate.message)} ${gate.openTime ? `(opens ${clock(gate.openTime)})` : ""}
       ${gate.passed || !gate.remedy ? null : html`<span class="remedy">→ ${inert(gate.remedy)}</span>`}
       ${me.writes && !gate.passed ? remedies(me, gate, subject).map(([label, run]) => html` <button onClick=${() => apply(run)}>${label}</button>`) : null}</li>`)}</ul>
@@ -25,6 +27,9 @@ export function Explanation({ me, subject, version, tenant }) {
       ["Remedy", (/** @type {any} */ row) => html`${inert(row.remedy)} ${me.writes && me.admin ? runnerRemedies(row).map(([label, run]) => html`<button onClick=${() => apply(run)}>${label}</button>`) : null}`],
     ]} />`}`;
 }
+
+/** @param {string} text */
+const sentence = (text) => text && `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
 
 /** What the API can do about a closed gate. @returns {[string, () => Promise<any>][]} @param {import("../main.js").Me} me @param {any} gate @param {any} subject */
 function remedies(me, gate, subject) {

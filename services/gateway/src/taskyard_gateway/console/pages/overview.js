@@ -1,10 +1,10 @@
 // How the yard is doing: counts, throughput, runners, shares, and what the doctor says.
-import { get, postInBackground } from "../api.js";
-import { html, useEffect, useState } from "../dom.js";
-import { duration, fromDuration, number, PHASES, word } from "../format.js";
-import { live } from "../live.js";
-import { Problem, Sparkline, Table, useRead } from "../parts.js";
-import { link } from "../router.js";
+import { get, post, postInBackground } from "../api.js";
+import { html, useState } from "../dom.js";
+import { age, duration, fromDuration, inert, number, phaseOf, PHASES, took, what, word } from "../format.js";
+import { Phase, Problem, Sparkline, Table, TaskLink, taskLink, useNow, useRead } from "../parts.js";
+import { go, link } from "../router.js";
+import { useTasks } from "./task_list.js";
 
 /** @param {{me: import("../main.js").Me}} properties */
 export function Overview({ me }) {
@@ -17,10 +17,10 @@ export function Overview({ me }) {
     <${Health} status=${status.value} />
     <section aria-label="tasks of the last 24 hours"><h2>Tasks of the last 24 hours</h2><div class="tiles">${PHASES.map((phase) => html`
       <a class="tile" href=${link(["tasks"], { filter: `status.phase = ${phase}` })}><b>${number(counts.get(phase))}</b><span class=${`phase-${phase.toLowerCase()}`}>${phase}</span></a>`)}</div>
-      <p>Waited ${duration(fromDuration(group.queueDuration?.p50))} (p95 ${duration(fromDuration(group.queueDuration?.p95))}), ran ${duration(fromDuration(group.runDuration?.p50))} (p95 ${duration(fromDuration(group.runDuration?.p95))}).${" "}
+      <p>${spread("Waited", group.queueDuration)}${spread("Ran", group.runDuration)}
         ${group.oldestPendingAge ? html`<${Oldest} age=${group.oldestPendingAge} />` : "Nothing waits."}</p></section>
+    <${Newest} me=${me} />
     <${Hour} points=${series.value?.points || []} />
-    <${Recent} />
     ${me.admin ? html`<${Shares} /><${DoctorSummary} />` : null}`;
 }
 
@@ -37,7 +37,7 @@ function Health({ status }) {
   if (!status) return null;
   const runners = status.runners || {};
   return html`<section aria-label="health"><p class=${status.operational ? "good" : "problem"} role="status">
-      ${status.operational ? "✓ Work proceeds." : html`✗ Work cannot proceed: ${(status.problems || []).join(" ")}`}</p>
+      ${status.operational ? "✓ Work proceeds." : html`✗ Work cannot proceed: ${inert((status.problems || []).join(" "))}`}</p>
     <p><a href=${link(["runners"])}>Runners</a>: ${number(runners.healthyCount)} healthy, ${number(runners.drainingCount)} draining, ${number(runners.deadCount)} dead.${" "}
       ${number(runners.runningCount)} of ${number(runners.capacity)} places in use. Waiting: ${number(status.queue?.waitingCount)}.</p></section>`;
 }
@@ -62,15 +62,30 @@ export function everyMinute(points, now) {
   return Array.from({ length: 60 }, (_, index) => found.get(last - 59 + index) || {});
 }
 
-/** Changes that this browser has seen since the page was opened. */
-function Recent() {
-  const [count, setCount] = useState(0);
-  useEffect(() => {
-    const listener = (/** @type {any[]} */ events) => setCount((before) => before + events.length);
-    live.listeners.add(listener);
-    return () => { live.listeners.delete(listener); };
-  }, []);
-  return html`<p>${number(count)} changes since this page was opened.</p>`;
+/** How long tasks took, if any has ended. @param {string} verb @param {any} durations */
+const spread = (verb, durations) => (durations?.p50 ? `${verb} ${duration(fromDuration(durations.p50))} (p95 ${duration(fromDuration(durations.p95))}). ` : "");
+
+const NEWEST = 8;
+// Prints a line a second, so that a newcomer sees a task run.
+const EXAMPLE = 'for n in $(seq 1 60); do echo "step $n of 60"; sleep 1; done';
+
+/** The newest tasks, live; where there are none, a way to the first one. @param {{me: import("../main.js").Me}} properties */
+function Newest({ me }) {
+  const list = useTasks(me.parent, "", NEWEST);
+  const now = useNow();
+  const [problem, setProblem] = useState(/** @type {any} */ (null));
+  const example = () => post(`v1/tenants/${me.tenant}/tasks?taskId=example-${crypto.randomUUID().slice(0, 8)}`, { metadata: { labels: { example: "yes" } }, spec: { execution: { command: { program: "sh", args: ["-c", EXAMPLE] } } } })
+    .then((answer) => go(taskLink(answer.task.name)), setProblem);
+  const first = list.ready && !list.tasks.length;
+  return html`<section aria-label="newest tasks"><h2>Newest tasks</h2><${Problem} error=${problem || list.error} />
+    ${first ? html`<p>Nothing has run here yet.</p>` : html`<${Table} rows=${list.tasks} empty="Reading…" columns=${[
+      ["Task", (/** @type {any} */ task) => html`<${TaskLink} task=${task} />`],
+      ["Phase", (/** @type {any} */ task) => html`<${Phase} phase=${phaseOf(task)} />`],
+      ["What", (/** @type {any} */ task) => what(task.spec)],
+      ["Age", (/** @type {any} */ task) => age(task.metadata?.createTime, now)],
+      ["Took", (/** @type {any} */ task) => took(task.status, now)],
+    ]} />`}
+    ${first && me.writes ? html`<div class="toolbar"><button class="primary" onClick=${example}>Run an example</button> <a class="button" href=${link(["create"])}>Create a task</a></div>` : null}</section>`;
 }
 
 function Shares() {

@@ -5,9 +5,12 @@ import { age, inert, last, number, word } from "../format.js";
 import { Confirm, Problem, Table, taskLink, useNow, useRead } from "../parts.js";
 import { labelsOf } from "./create.js";
 
+// Of the tasks that a runner holds, as many are named.
+const HELD = 5;
+
 /** @param {{me: import("../main.js").Me}} properties */
 export function Runners({ me }) {
-  const { value, error, reload } = useRead(() => all("v1/runners", "runners"), [], 3000);
+  const { value, error, reload } = useRead(() => all("v1/runners", "runners", { view: "RUNNER_VIEW_FULL" }), [], 3000);
   const now = useNow();
   const [problem, setProblem] = useState(/** @type {any} */ (null));
   const [edited, setEdited] = useState(/** @type {any} */ (null));
@@ -18,7 +21,7 @@ export function Runners({ me }) {
       ["Runner", (/** @type {any} */ runner) => inert(last(runner.name))],
       ["State", (/** @type {any} */ runner) => html`<span class=${`state-${word(runner.state, "RUNNER_STATE_").toLowerCase()}`}>${word(runner.state, "RUNNER_STATE_").toLowerCase()}</span>`],
       ["In use", (/** @type {any} */ runner) => html`<meter min="0" max=${runner.registration?.capacity || 1} value=${runner.usedCapacity || 0} aria-label="places in use"></meter> ${number(runner.usedCapacity)}/${number(runner.registration?.capacity)}`],
-      ["Holds", (/** @type {any} */ runner) => (runner.tasks || []).slice(0, 5).map((/** @type {string} */ name) => html`<a href=${taskLink(name)}>${inert(last(name))}</a> `)],
+      ["Holds", (/** @type {any} */ runner) => html`${(runner.tasks || []).slice(0, HELD).map((/** @type {string} */ name) => html`<a href=${taskLink(name)}>${inert(last(name))}</a> `)}${(runner.tasks || []).length > HELD ? `and ${number(runner.tasks.length - HELD)} more` : ""}`],
       ["Kinds", (/** @type {any} */ runner) => (runner.registration?.executionKinds || []).map((/** @type {string} */ kind) => word(kind, "EXECUTION_KIND_").toLowerCase()).join(" ")],
       ["Labels", (/** @type {any} */ runner) => inert(Object.entries({ ...(runner.registration?.labels || {}), ...(runner.labels || {}) }).map((pair) => pair.join("=")).join(" "))],
       ["Last seen", (/** @type {any} */ runner) => `${age(runner.heartbeatTime, now)} ago`],

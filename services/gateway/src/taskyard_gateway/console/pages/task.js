@@ -5,7 +5,9 @@ import { age, bytesText, clock, inert, last, phaseOf, size, TERMINAL, took, what
 import { live } from "../live.js";
 import { Log } from "../log.js";
 import { Hidden, Phase, Problem, Progress, Table, taskLink, useNow, useRead } from "../parts.js";
+import { Dependencies } from "./dependencies.js";
 import { Explanation } from "./explain.js";
+import { scheduleLink } from "./schedules.js";
 import { Actions } from "./task_actions.js";
 import { History, Timeline, useAudit } from "./timeline.js";
 
@@ -30,11 +32,12 @@ export function TaskPage({ me, tenant, id }) {
     ${me.writes ? html`<${Actions} task=${task} onDone=${reload} />` : null}
     <${Summary} task=${task} now=${now} />
     ${TERMINAL.has(phase) ? null : html`<section aria-label="explain"><h2>Why</h2><${Explanation} me=${me} subject=${{ name }} version=${task.metadata?.resourceVersion} /></section>`}
+    <${Dependencies} task=${task} />
     <section aria-label="runs"><h2>Timeline</h2><${Timeline} name=${name} version=${task.metadata?.resourceVersion} now=${now} audit=${audit} /></section>
     <section aria-label="output"><h2>Output</h2><${Log} name=${name} /></section>
     <section aria-label="input and result"><h2>Input and result</h2><${Values} task=${task} /></section>
-    <section aria-label="checkpoints"><h2>Checkpoints</h2><${Checkpoints} name=${name} sequence=${task.status?.checkpointSequence} /></section>
-    <section aria-label="children"><h2>Children</h2><${Children} task=${task} /></section>
+    <${Checkpoints} name=${name} sequence=${task.status?.checkpointSequence} />
+    <${Children} task=${task} />
     <section aria-label="history"><h2>History</h2><${History} audit=${audit} /></section>`;
 }
 
@@ -55,9 +58,10 @@ function Summary({ task, now }) {
     ["Error", status.error ? `${status.error.code || ""} ${inert(status.error.message)}` : ""],
     ["Priority", spec.priority ?? ""],
     ["Slot", inert(spec.slot)],
+    ["Schedule", spec.schedule ? html`<a href=${scheduleLink(spec.schedule)}>${inert(last(spec.schedule))}</a>, ${clock(spec.scheduledTime)}` : ""],
     ["Labels", inert(Object.entries(metadata.labels || {}).map(([key, value]) => `${key}=${value}`).join("  "))],
   ];
-  return html`<dl>${rows.filter(([, value]) => value !== "").map(([title, value]) => html`<div><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>
+  return html`<dl>${rows.filter(([, value]) => value !== "").map(([title, value]) => html`<div class=${title === "Error" ? "wide" : ""}><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>
     <${Progress} percent=${status.progress?.percent} message=${status.progress?.message} />`;
 }
 
@@ -79,11 +83,12 @@ function Values({ task }) {
 /** @param {{name: string, sequence: string}} properties */
 function Checkpoints({ name, sequence }) {
   const { value, error } = useRead(() => (Number(sequence || 0) ? all(`v1/${name}/checkpoints`, "checkpoints") : Promise.resolve([])), [name, sequence]);
-  return html`<${Problem} error=${error} /><${Table} rows=${value || []} empty="None." columns=${[
+  if (!error && !value?.length) return null;
+  return html`<section aria-label="checkpoints"><h2>Checkpoints</h2><${Problem} error=${error} /><${Table} rows=${value || []} empty="None." columns=${[
     ["Sequence", (/** @type {any} */ row) => row.sequence],
     ["Size", (/** @type {any} */ row) => size(row.sizeBytes)],
     ["Stored", (/** @type {any} */ row) => clock(row.createTime)],
-  ]} />`;
+  ]} /></section>`;
 }
 
 /** @param {{task: any}} properties */
@@ -91,9 +96,10 @@ function Children({ task }) {
   const tenant = task.name.split("/")[1];
   const { value } = useRead(() => get(`v1/tenants/${tenant}/tasks`, { filter: `metadata.parent_task = "${task.name}"`, pageSize: 50 }), [task.name]);
   const parent = task.metadata?.parentTask;
-  return html`${parent ? html`<p>Created by <a href=${taskLink(parent)}>${inert(last(parent))}</a>.</p>` : null}
-    <${Table} rows=${value?.tasks || []} empty="None." columns=${[
+  if (!parent && !value?.tasks?.length) return null;
+  return html`<section aria-label="children"><h2>Parent and children</h2>${parent ? html`<p>Created by <a href=${taskLink(parent)}>${inert(last(parent))}</a>.</p>` : null}
+    <${Table} rows=${value?.tasks || []} empty="It has no children." columns=${[
       ["Task", (/** @type {any} */ child) => html`<a href=${taskLink(child.name)}>${inert(last(child.name))}</a>`],
       ["Phase", (/** @type {any} */ child) => html`<${Phase} phase=${phaseOf(child)} />`],
-    ]} />`;
+    ]} /></section>`;
 }

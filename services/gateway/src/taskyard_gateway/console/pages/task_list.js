@@ -9,16 +9,16 @@ const PAINT_MS = 500;
 const READ_MS = 2000;
 
 /**
- * @param {string} parent tenants/{tenant} or tenants/- @param {string} filter
+ * @param {string} parent tenants/{tenant} or tenants/- @param {string} filter @param {number} [rows]
  * @returns {{tasks: any[], next: string, error: any, ready: boolean, pending: number, reload: () => void, more: () => Promise<void>}}
  */
-export function useTasks(parent, filter) {
+export function useTasks(parent, filter, rows = ROWS) {
   const [state, setState] = useState(/** @type {any} */ ({ tasks: [], next: "", error: null, ready: false }));
   const [pending, setPending] = useState(0);
   const shown = useRef(/** @type {any[]} */ ([]));
   shown.current = state.tasks;
   const again = useRef(() => {});
-  const page = (pageToken = "") => get(`v1/${parent}/tasks`, { filter, pageSize: ROWS, pageToken });
+  const page = (pageToken = "") => get(`v1/${parent}/tasks`, { filter, pageSize: rows, pageToken });
   useEffect(() => {
     let current = true;
     let busy = false;
@@ -57,7 +57,7 @@ export function useTasks(parent, filter) {
         setState((/** @type {any} */ before) => ({ ...before, tasks: before.tasks.map((/** @type {any} */ task) => changes.get(task.name) || task) }));
       }
       if (!unseen) return;
-      if (window.scrollY >= 200 || shown.current.length > ROWS) {
+      if (window.scrollY >= 200 || shown.current.length > rows) {
         const count = unseen;
         unseen = 0;
         setPending((before) => before + count);

@@ -42,7 +42,7 @@ export function Tasks({ me, route }) {
   return html`<h1>Tasks</h1>
     <${FilterBar} filter=${typed} since=${since} columns=${columns} all=${Object.keys(COLUMNS)} tasks=${list.tasks} tenant=${tenant} admin=${me.admin} />
     <${Problem} error=${list.error} />
-    <div class="toolbar"><span role="status">${!list.ready ? "" : list.tasks.length >= ROWS ? `The newest ${number(list.tasks.length)}` : `${number(list.tasks.length)} tasks`}${list.pending ? html`, <button onClick=${list.reload}>${number(list.pending)} changes: show</button>` : ""}</span>
+    <div class="toolbar"><span role="status">${!list.ready ? "" : list.tasks.length >= ROWS ? `The newest ${number(list.tasks.length)}` : `${number(list.tasks.length)} task${list.tasks.length === 1 ? "" : "s"}`}${list.pending ? html`, <button onClick=${list.reload}>${number(list.pending)} changes: show</button>` : ""}</span>
       ${me.writes ? ["cancel", "retry", "delete"].map((action) => html`<button disabled=${!target} title=${target ? "" : "Choose a tenant first"} onClick=${() => setAsked(action)}>${action[0].toUpperCase() + action.slice(1)} all…</button>`) : null}
       <${Export} parent=${parent} filter=${filter} /></div>
     ${list.ready ? html`<${Table} rows=${list.tasks} empty=${empty} columns=${[

@@ -6,16 +6,32 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, case, cast, false, func, literal, not_, or_, true
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import (
+    ColumnElement,
+    Text,
+    and_,
+    any_,
+    case,
+    cast,
+    false,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+    true,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from taskyard_taskdb.domain import filter as filters
 from taskyard_taskdb.domain.filter_fields import FieldType
 from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.words import LIVE, TERMINAL, Phase
-from taskyard_taskdb.storage.schema import leases, tasks
+from taskyard_taskdb.storage.schema import dependencies, leases, tasks
 
 Sql = ColumnElement[Any]
+
+AFTER = "spec.after"
 
 # Where a lease exists, it carries the state.
 _COLUMNS: Mapping[str, Sql] = {
@@ -65,6 +81,9 @@ def _has(node: filters.Has) -> Sql:
         return _label(node.label).is_not(None)
     if node.field.type is FieldType.PHASE:
         return literal(True)
+    if node.field.path == AFTER:
+        # Null without spec.after.
+        return tasks.c.blocked.is_not(None)
     if node.field.type is FieldType.TASK:
         return tasks.c.parent_task_id.is_not(None)
     column = _COLUMNS[node.field.path]
@@ -79,7 +98,11 @@ def _compare(node: filters.Comparison) -> Sql:
         return in_phases(_phases(node))
     if node.field.type is FieldType.TASK:
         tenant_id, task_id = parse_task_name(str(node.value))
-        same = and_(tasks.c.tenant_id == tenant_id, tasks.c.parent_task_id == task_id)
+        if node.field.path == AFTER:
+            dependents = _dependents(tenant_id, task_id)
+            same = and_(tasks.c.tenant_id == tenant_id, tasks.c.task_id == any_(dependents))
+        else:
+            same = and_(tasks.c.tenant_id == tenant_id, tasks.c.parent_task_id == task_id)
         return same if equal else _negation(same)
     if node.label:
         return _compare_label(node, equal)
@@ -87,6 +110,13 @@ def _compare(node: filters.Comparison) -> Sql:
     if node.field.type in (FieldType.NUMBER, FieldType.TIME):
         return _ordered(column, node)
     return _compare_text(column, node, equal)
+
+
+def _dependents(tenant_id: str, task_id: str) -> Sql:
+    """The tasks that name this one in spec.after: an array, read once by the primary key of dependencies."""
+    edge = dependencies.c
+    found = select(edge.task_id).where(edge.tenant_id == tenant_id, edge.prerequisite_id == task_id)
+    return func.array(found.scalar_subquery(), type_=ARRAY(Text))
 
 
 def possible_phases(node: filters.Node | None) -> frozenset[Phase]:
@@ -113,7 +143,7 @@ def sides(phases: frozenset[Phase]) -> tuple[Sql, ...]:
 
 
 _INDEXED = frozenset(
-    {"id", "spec.task_type", "spec.slot", "spec.entity.id", "status.runner", "metadata.parent_task"}
+    {"id", "spec.task_type", "spec.slot", "spec.entity.id", "status.runner", "metadata.parent_task", AFTER}
 )
 
 

@@ -8,5 +8,6 @@ from taskyard_taskdb.storage.schema.base import metadata
 tasks = _tasks.tasks.alias("t")
 leases = _leases.leases.alias("l")
 changes = log.changes.alias("c")
+dependencies = queue.dependencies.alias("d")
 
-__all__ = ["changes", "leases", "metadata", "tasks"]
+__all__ = ["changes", "dependencies", "leases", "metadata", "tasks"]

@@ -130,9 +130,9 @@ async def take_tokens(tx: Tx, left: Sequence[tuple[Counts, float]]) -> None:
     )
 
 
-async def recount(tx: Tx, tenant_id: str) -> tuple[int, int]:
-    """Waiting and leased tasks of a tenant, counted one by one."""
-    row = await tx.fetch_row(statement("recount_tenant"), {"tenant_id": tenant_id})
+async def count_waiting(tx: Tx, tenant_id: str) -> tuple[int, int]:
+    """Waiting and leased tasks of a tenant without counters."""
+    row = await tx.fetch_row(statement("count_waiting"), {"tenant_id": tenant_id})
     assert row is not None
     return row[0], row[1]
 

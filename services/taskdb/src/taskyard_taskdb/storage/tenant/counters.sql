@@ -63,10 +63,11 @@ SELECT tenant_id, pending, leased, max_concurrent_tasks, max_queue_depth, rate_l
 FROM tenant_counters
 WHERE tenant_id = ANY (%(tenant_ids)s::text[])
 
--- name: recount_tenant
--- Locks nothing. What a tenant's counters have to be; tasks_held and primary keys.
-SELECT (SELECT count(*) FROM queue q JOIN tasks t ON t.tenant_id = q.tenant_id AND t.task_id = q.task_id
-            WHERE q.tenant_id = %(tenant_id)s AND NOT q.has_lease AND t.phase = 1)
+-- name: count_waiting
+-- Locks nothing. What a tenant that has no counters uses; tasks_held and primary keys of queue and leases. It does not read
+-- the tasks of queue rows, for which the whole table would be scanned: one without a lease waits, also if it is on its way
+-- from a lost runner.
+SELECT (SELECT count(*) FROM queue q WHERE q.tenant_id = %(tenant_id)s AND NOT q.has_lease)
         + (SELECT count(*) FROM tasks t
             WHERE t.tenant_id = %(tenant_id)s AND t.held_time IS NOT NULL AND t.phase = 1 AND t.pending_reason <> 1) AS pending,
         (SELECT count(*) FROM leases l WHERE l.tenant_id = %(tenant_id)s) AS leased
