@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from taskyard_taskdb import failpoints
 from taskyard_taskdb.storage.group import counts
 from taskyard_taskdb.storage.group.counts import FOLD_PAGE
 from taskyard_taskdb.storage.notify.bus import CommitNotice
@@ -35,6 +36,7 @@ class GroupSweep:
             folded = await counts.fold(tx, self._page)
             if folded.completed:
                 await counts.announce(tx, folded.completed)
+                await failpoints.GROUP_BEFORE_COMMIT.reach()
             awaited = any(group.awaited for group in folded.completed)
             notice = CommitNotice(changed=bool(folded.completed), dependencies=awaited)
             return folded.count + len(folded.completed), notice
@@ -56,6 +58,8 @@ class GroupSweep:
             cancelled, notice = await self._pool.run(cancel)
             self._on_commit(notice)
             done, notice = await self._pool.run(fold)
+            if notice.changed:
+                await failpoints.GROUP_AFTER_COMMIT.reach()
             self._on_commit(notice)
             if not done and not cancelled:
                 # What is left is locked by a task that is about to wait for its group.
