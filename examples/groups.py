@@ -1,4 +1,4 @@
-"""Groups: parts that are counted together, a task that waits for all of them, and a group that is cancelled."""
+"""Groups: parts that are counted together, a task that waits for all of them, and a cancelled group."""
 
 from taskyard import SyncClient, command
 
