@@ -36,6 +36,7 @@ const (
 	LeaseNotHeld               Reason = "LEASE_NOT_HELD"
 	TaskTypeDisabled           Reason = "TASK_TYPE_DISABLED"
 	DeletionProtected          Reason = "DELETION_PROTECTED"
+	GroupClosed                Reason = "GROUP_CLOSED"
 	TenantSuspended            Reason = "TENANT_SUSPENDED"
 	NotEmpty                   Reason = "NOT_EMPTY"
 	CheckpointSequenceConflict Reason = "CHECKPOINT_SEQUENCE_CONFLICT"

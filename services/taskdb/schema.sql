@@ -113,6 +113,52 @@ CREATE TABLE facts (
     PRIMARY KEY (key)
 );
 
+-- What transactions add to the counts of groups, a row per transaction and group, so that outcomes do not wait for each
+-- other. `closes` is set by the end of the task whose children they are, and reset by its retry.
+CREATE TABLE group_deltas (
+    id BIGINT GENERATED ALWAYS AS IDENTITY,
+    live INTEGER NOT NULL,
+    succeeded INTEGER NOT NULL,
+    not_succeeded INTEGER NOT NULL,
+    closes BOOLEAN,
+    tenant_id TEXT COLLATE "C" NOT NULL,
+    group_id TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (tenant_id, group_id, id)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+
+-- Groups of tasks. The counts lack what group_deltas holds, which the leader adds within a second.
+CREATE TABLE groups (
+    live_count BIGINT DEFAULT 0 NOT NULL,
+    succeeded_count BIGINT DEFAULT 0 NOT NULL,
+    not_succeeded_count BIGINT DEFAULT 0 NOT NULL,
+    completion_count INTEGER DEFAULT 0 NOT NULL,
+    close_time TIMESTAMP WITH TIME ZONE,
+    complete_time TIMESTAMP WITH TIME ZONE,
+    cancel_time TIMESTAMP WITH TIME ZONE,
+    -- The last task that was cancelled, by its create_time.
+    cancel_after_time TIMESTAMP WITH TIME ZONE,
+    -- Some of its tasks are still to be cancelled.
+    cancelling BOOLEAN DEFAULT false NOT NULL,
+    -- Some task names it in spec.after.
+    awaited BOOLEAN DEFAULT false NOT NULL,
+    create_time TIMESTAMP WITH TIME ZONE DEFAULT now() NOT NULL,
+    uid UUID DEFAULT gen_random_uuid() NOT NULL,
+    cancel_actor_type SMALLINT,
+    tenant_id TEXT COLLATE "C" NOT NULL,
+    group_id TEXT COLLATE "C" NOT NULL,
+    -- Whose children the tasks are; the group closes when it ends.
+    parent_task_id TEXT COLLATE "C",
+    cancel_after_id TEXT COLLATE "C",
+    cancel_actor_id TEXT,
+    cancel_reason TEXT,
+    callback BYTEA,
+    PRIMARY KEY (tenant_id, group_id)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200);
+CREATE INDEX groups_cancelling ON groups (tenant_id, group_id) WHERE cancelling;
+-- Groups that are about to be complete.
+CREATE INDEX groups_ended ON groups (tenant_id, group_id) WHERE close_time IS NOT NULL AND complete_time IS NULL AND
+    live_count = 0;
+
 -- Requests that were applied, so that a repeat returns the same task.
 CREATE TABLE idempotency_keys (
     create_time TIMESTAMP WITH TIME ZONE DEFAULT now() NOT NULL,
@@ -498,6 +544,8 @@ CREATE TABLE tasks (
     blocked BOOLEAN,
     -- Some task names it in spec.after: its outcome is never plain. Null if none ever did.
     has_dependents BOOLEAN,
+    -- The group that counts it: its outcome is never plain.
+    group_id TEXT COLLATE "C",
     CONSTRAINT ended_task_has_end_time CHECK ((phase >= 10) = (end_time IS NOT NULL)),
     CONSTRAINT failed_task_has_error CHECK (phase NOT IN (11, 12, 14) OR error IS NOT NULL),
     CONSTRAINT retries_within_maximum CHECK (retry_count <= max_retries),
@@ -509,6 +557,7 @@ CREATE INDEX tasks_by_creation ON tasks (tenant_id, create_time);
 -- not prevent HOT updates.
 CREATE INDEX tasks_by_end ON tasks USING brin (end_time) WITH (pages_per_range = 64, autosummarize = on);
 CREATE INDEX tasks_by_entity ON tasks (tenant_id, entity_type, entity_id, create_time) WHERE entity_type IS NOT NULL;
+CREATE INDEX tasks_by_group ON tasks (tenant_id, group_id, create_time, task_id) WHERE group_id IS NOT NULL;
 CREATE INDEX tasks_by_labels ON tasks USING gin (labels jsonb_path_ops) WHERE labels IS NOT NULL;
 CREATE INDEX tasks_by_parent ON tasks (tenant_id, parent_task_id, create_time) WHERE parent_task_id IS NOT NULL;
 -- Waiters of a slot in the order in which they are promoted.
@@ -582,6 +631,7 @@ CREATE TABLE tasks_archive (
     failed_phase SMALLINT,
     blocked BOOLEAN,
     has_dependents BOOLEAN,
+    group_id TEXT COLLATE "C",
     PRIMARY KEY (tenant_id, task_id, end_time)
 ) PARTITION BY RANGE (end_time);
 CREATE TABLE tasks_archive_default PARTITION OF tasks_archive DEFAULT;

@@ -1,8 +1,8 @@
 """`make graphs`: dependencies at size, with figures: random graphs with kill -9, a chain, fans in and out.
 
 A random graph of 2,000 tasks runs while taskdb is killed again and again; every task has to end, in an order
-that respects the edges. A chain, a fan-in (a tree of joins of 1,000) and a fan-out run without kills, at two
-sizes each: the time per task has to stay the same, so no statement grows with the square.
+that respects the edges. A chain, fans in (a tree of joins of 1,000; a group) and a fan-out run without kills,
+at two sizes each: the time per task has to stay the same, so no statement grows with the square.
 """
 
 from __future__ import annotations
@@ -53,7 +53,21 @@ def fan_out(size: int) -> Graph:
     return Graph({"first": [], **{f"o{n}": [("first", Condition.SUCCEEDED)] for n in range(size)}})
 
 
-SHAPES = {"chain": chain, "failing chain": failing_chain, "fan-in": fan_in, "fan-out": fan_out}
+def group_fan_in(size: int) -> Graph:
+    """Many tasks of one group, joined by a task that waits for the group."""
+    named: Named = {f"m{n}": [] for n in range(size)}
+    return Graph(
+        {**named, "last": [("groups/parts", Condition.SUCCEEDED)]}, groups=dict.fromkeys(named, "parts")
+    )
+
+
+SHAPES = {
+    "chain": chain,
+    "failing chain": failing_chain,
+    "fan-in": fan_in,
+    "fan-in by group": group_fan_in,
+    "fan-out": fan_out,
+}
 
 
 async def nothing() -> None:

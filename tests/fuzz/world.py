@@ -89,6 +89,7 @@ class World:
             ended=pick("ended"),
             task_type=pick("types"),
             schedule=pick("schedules"),
+            group=pick("groups"),
             api_key=pick("keys"),
             runner=runner,
             lease=lease,
@@ -122,6 +123,8 @@ class World:
                 return list(self._pools["", "resume_token"])
             case "url":
                 return (self.receiver, "http://127.0.0.1:1/")
+            case "group" | "group_id":
+                return ("g", "h")
             case "slot":
                 return ("s", "t")
             case "paths":
@@ -149,6 +152,8 @@ class World:
                 self._pools[part.name.split("/")[1], "types"].append(part.name.rpartition("/")[2])
             case "Schedule" if part.name.startswith("tenants/"):
                 self._pools[part.name.split("/")[1], "schedules"].append(part.name.rpartition("/")[2])
+            case "Group" if part.name.startswith("tenants/"):
+                self._pools[part.name.split("/")[1], "groups"].append(part.name.rpartition("/")[2])
             case "ApiKey" if part.name not in self._own_keys and part.tenant in TENANTS:
                 self._pools[part.tenant, "keys"].append(part.name.removeprefix("apiKeys/"))
             case "Tenant" if part.name.startswith("tenants/f-"):

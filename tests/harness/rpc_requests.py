@@ -30,6 +30,7 @@ from taskyard.v1 import api_key_service_pb2 as K
 from taskyard.v1 import embedded_service_pb2 as B
 from taskyard.v1 import entity_service_pb2 as Q
 from taskyard.v1 import explain_service_pb2 as E
+from taskyard.v1 import group_service_pb2 as GR
 from taskyard.v1 import lease_service_pb2 as L
 from taskyard.v1 import runner_link_service_pb2 as N
 from taskyard.v1 import runner_service_pb2 as R
@@ -59,6 +60,7 @@ class Objects:
     ended: str = "ended"
     task_type: str = "type"
     schedule: str = "schedule"
+    group: str = "group"
     api_key: str = "key"
     runner: str = "runner"
     runner_key: str = "key"
@@ -87,6 +89,10 @@ class Objects:
     @property
     def schedule_name(self) -> str:
         return f"{self.parent}/schedules/{self.schedule}"
+
+    @property
+    def group_name(self) -> str:
+        return f"{self.parent}/groups/{self.group}"
 
     @property
     def runner_name(self) -> str:
@@ -348,6 +354,17 @@ _SERVICES: Mapping[str, Mapping[str, Callable[[Objects], Any]]] = {
         "RunSchedule": lambda o: H.RunScheduleRequest(name=o.schedule_name, request_id=o.unused_id()),
         "BackfillSchedule": _backfill,
         "PreviewSchedule": lambda o: H.PreviewScheduleRequest(parent=o.parent, name=o.schedule_name, count=2),
+    },
+    "taskyard.v1.GroupService": {
+        "CreateGroup": lambda o: GR.CreateGroupRequest(
+            parent=o.parent, group_id=o.unused_id(), request_id=o.unused_id()
+        ),
+        "GetGroup": lambda o: GR.GetGroupRequest(name=o.group_name),
+        "ListGroups": lambda o: GR.ListGroupsRequest(parent=o.parent, page_size=2),
+        "CloseGroup": lambda o: GR.CloseGroupRequest(name=o.group_name),
+        "CancelGroup": lambda o: GR.CancelGroupRequest(name=o.group_name, reason="a"),
+        "WaitGroup": lambda o: GR.WaitGroupRequest(name=o.group_name, timeout=seconds(0)),
+        "DeleteGroup": lambda o: GR.DeleteGroupRequest(name=o.group_name),
     },
     "taskyard.v1.TenantService": {
         "CreateTenant": lambda o: T.CreateTenantRequest(

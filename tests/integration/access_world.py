@@ -122,6 +122,7 @@ class AccessWorld:
             ended=f"ended-{mark}",
             task_type=f"type-{mark}",
             schedule=f"schedule-{mark}",
+            group=f"group-{mark}",
             api_key=made.api_key.name.removeprefix("apiKeys/"),
             secret=made.secret,
             runner=f"worker-{tenant}",
@@ -145,6 +146,9 @@ class AccessWorld:
         new_schedule: Any = messages_of("/taskyard.v1.ScheduleService/CreateSchedule", o)[0]
         new_schedule.schedule_id, new_schedule.schedule.description = o.schedule, description
         await self.service.call("/taskyard.v1.ScheduleService/CreateSchedule", new_schedule, admin)
+        new_group: Any = messages_of("/taskyard.v1.GroupService/CreateGroup", o)[0]
+        new_group.group_id = o.group
+        await self.service.call("/taskyard.v1.GroupService/CreateGroup", new_group, admin)
         return o
 
     async def _lease(self, o: Objects) -> lease_pb2.LeaseRef:
@@ -187,6 +191,7 @@ def missing(o: Objects) -> Objects:
         ended="gone",
         task_type="gone",
         schedule="gone",
+        group="gone",
         **_elsewhere(o, o.tenant),
     )
 

@@ -36,6 +36,7 @@ TABLES = (
     "leases",
     "task_types",
     "schedules",
+    "groups",
     "api_keys",
     "changes",
     "webhook_secrets",
@@ -134,6 +135,7 @@ def names_somebody(message: Message, objects: Objects) -> bool:
         objects.ended,
         objects.task_type,
         objects.schedule,
+        objects.group,
         objects.api_key,
     )
     return any(any(part in named for part in text.split("/")) for _, text in texts(message))
@@ -223,7 +225,7 @@ def swapped(messages: list[Message], own: Objects, foreign: Objects) -> Iterator
             changed = "/".join(names.get(part, part) for part in parts)
             if text == own.lease.task:
                 changed = foreign.lease.task
-            elif parts[-1] in (own.task, own.ended, own.external, own.task_type, own.schedule):
+            elif parts[-1] in (own.task, own.ended, own.external, own.task_type, own.schedule, own.group):
                 changed = changed.replace(own.task.partition("-")[2], foreign.task.partition("-")[2])
             copies = [type(one).FromString(one.SerializeToString()) for one in messages]
             _put(copies[number], place, changed)

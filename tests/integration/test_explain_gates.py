@@ -79,6 +79,22 @@ async def test_dependency(place: Tenancy) -> None:
     await place.runs(runner, await place.create(command("true", after=[done])))
 
 
+async def test_dependency_on_a_group(place: Tenancy) -> None:
+    await place.runner()
+    member = await place.create(command("true", group="parts", runner_labels={"zone": "moon"}))
+    task = await place.create(command("true", after=["groups/parts"]))
+    response = await place.explain(task)
+    assert closed(response) == ["DEPENDENCY"] and "not complete" in response.summary
+    assert gate(response).blocker.endswith("/groups/parts")
+    await place.client.cancel(member)
+    await place.client.groups.wait("parts", timeout=60)
+    assert (await place.client.wait(task, timeout=60)).phase is Phase.CANCELLED
+    response = await place.explain(command("true", after=["groups/parts"]))
+    assert closed(response) == ["DEPENDENCY"] and "its tasks that did not succeed" in gate(response).remedy
+    response = await place.explain(command("true", after=["groups/none"]))
+    assert closed(response) == ["DEPENDENCY"] and "does not exist" in response.summary
+
+
 async def test_phase_running_and_succeeded(place: Tenancy) -> None:
     runner = await place.runner()
     task = await place.create(command("true"))

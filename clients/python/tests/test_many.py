@@ -8,9 +8,10 @@ from google.rpc import status_pb2
 
 from clients.python.tests.task_server import KEY, TaskServer
 from taskyard import Admin, Client, SyncClient, command, errors
+from taskyard.groups import Groups
 from taskyard.schedules import Schedules
 from taskyard.status import to_status
-from taskyard.sync import SyncAdmin, SyncSchedules
+from taskyard.sync import SyncAdmin, SyncGroups, SyncSchedules
 from taskyard.v1 import task_pb2
 from taskyard.v1 import task_service_pb2 as pb
 
@@ -82,7 +83,8 @@ async def test_explain_without_a_scheduler_names_the_setting(client: Client) -> 
 
 
 @pytest.mark.parametrize(
-    ("waiting", "target"), [(SyncClient, Client), (SyncAdmin, Admin), (SyncSchedules, Schedules)]
+    ("waiting", "target"),
+    [(SyncClient, Client), (SyncAdmin, Admin), (SyncSchedules, Schedules), (SyncGroups, Groups)],
 )
 def test_the_sync_facade_has_every_method(waiting: type, target: type) -> None:
     own = {"close", "context"}

@@ -138,6 +138,7 @@ export class LeaseNotHeld extends FailedPrecondition {}
 export class LeaseExpired extends FailedPrecondition {}
 export class TaskTypeDisabled extends FailedPrecondition {}
 export class DeletionProtected extends FailedPrecondition {}
+export class GroupClosed extends FailedPrecondition {}
 export class TenantSuspended extends FailedPrecondition {}
 export class NotEmpty extends FailedPrecondition {}
 export class CheckpointSequenceConflict extends FailedPrecondition {}
@@ -207,6 +208,7 @@ export const BY_REASON: Readonly<Record<string, ErrorClass>> = {
   LEASE_EXPIRED: LeaseExpired,
   TASK_TYPE_DISABLED: TaskTypeDisabled,
   DELETION_PROTECTED: DeletionProtected,
+  GROUP_CLOSED: GroupClosed,
   TENANT_SUSPENDED: TenantSuspended,
   NOT_EMPTY: NotEmpty,
   CHECKPOINT_SEQUENCE_CONFLICT: CheckpointSequenceConflict,

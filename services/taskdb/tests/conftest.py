@@ -18,6 +18,7 @@ from taskyard.v1 import (
     api_key_service_pb2_grpc,
     embedded_service_pb2_grpc,
     entity_service_pb2_grpc,
+    group_service_pb2_grpc,
     lease_service_pb2_grpc,
     runner_service_pb2_grpc,
     schedule_service_pb2_grpc,
@@ -59,6 +60,7 @@ class Caller:
         self.task_types = self._stub(task_type_service_pb2_grpc.TaskTypeServiceStub)
         self.entities = self._stub(entity_service_pb2_grpc.EntityServiceStub)
         self.embedded = self._stub(embedded_service_pb2_grpc.EmbeddedServiceStub)
+        self.groups = self._stub(group_service_pb2_grpc.GroupServiceStub)
         self.schedules = self._stub(schedule_service_pb2_grpc.ScheduleServiceStub)
 
     def _stub(self, stub: Callable[[Any], Any]) -> Any:
@@ -86,6 +88,7 @@ def new_task(
     request_id: str = "",
     labels: Mapping[str, str] | None = None,
     external: bool = False,
+    group: str = "",
     **spec: Any,
 ) -> task_service_pb2.CreateTaskRequest:
     """A request for a command, or for external work; `spec` are fields of the spec."""
@@ -98,6 +101,7 @@ def new_task(
         )
     task = task_pb2.Task(spec=task_pb2.TaskSpec(**spec))
     task.metadata.labels.update(labels or {})
+    task.metadata.group = group
     return task_service_pb2.CreateTaskRequest(
         parent=parent, task=task, task_id=task_id, request_id=request_id
     )

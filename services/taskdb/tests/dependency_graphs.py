@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
@@ -28,6 +28,14 @@ class Graph:
     after: dict[str, list[tuple[str, Condition]]]
     fails: frozenset[str] = frozenset()
     cancelled: frozenset[str] = frozenset()
+    # The groups of tasks; a prerequisite "groups/{group}" comes after all of them.
+    groups: Mapping[str, str] = field(default_factory=dict)
+
+    def members(self, prerequisite: str) -> list[str]:
+        """The tasks that a prerequisite consists of: itself, or those of a group."""
+        if not prerequisite.startswith("groups/"):
+            return [prerequisite]
+        return [task_id for task_id, group in self.groups.items() if f"groups/{group}" == prerequisite]
 
 
 def draw(rng: Random, size: int, prefix: str, most: int = 4) -> Graph:
@@ -50,10 +58,19 @@ def requests(graph: Graph) -> list[task_service_pb2.CreateTaskRequest]:
     for task_id, named in graph.after.items():
         spec = task_pb2.TaskSpec(
             execution=task_pb2.Execution(command=task_pb2.CommandExecution(program="true")),
-            after=[task_pb2.Dependency(task=one, when=int(when)) for one, when in named],  # type: ignore[arg-type]
+            after=[_dependency(one, when) for one, when in named],
         )
-        made.append(task_service_pb2.CreateTaskRequest(task=task_pb2.Task(spec=spec), task_id=task_id))
+        task = task_pb2.Task(spec=spec)
+        task.metadata.group = graph.groups.get(task_id, "")
+        made.append(task_service_pb2.CreateTaskRequest(task=task, task_id=task_id))
     return made
+
+
+def _dependency(prerequisite: str, when: Condition) -> task_pb2.Dependency:
+    condition = task_pb2.DependencyCondition.ValueType(when)
+    if prerequisite.startswith("groups/"):
+        return task_pb2.Dependency(group=prerequisite[7:], when=condition)
+    return task_pb2.Dependency(task=prerequisite, when=condition)
 
 
 @dataclass
@@ -173,6 +190,11 @@ async def judge(graph: Graph, rows: Rows) -> dict[str, int]:
     first_claim = {row[0]: row[1] for row in changes}
     end = {row[0]: row[2] for row in changes}
     counts: dict[str, int] = {}
+    for prerequisite in {one for named in graph.after.values() for one, _ in named if "/" in one}:
+        members = graph.members(prerequisite)
+        failed = any(state[one][0] is not Phase.SUCCEEDED for one in members)
+        state[prerequisite] = (Phase.FAILED if failed else Phase.SUCCEEDED, 0, None)
+        end[prerequisite] = max(end[one] for one in members)
     for task_id, named in graph.after.items():
         phase, attempt, code = state[task_id]
         counts[phase.name] = counts.get(phase.name, 0) + 1

@@ -118,6 +118,8 @@ const (
 	ErrorReason_ERROR_REASON_LEASE_EXPIRED ErrorReason = 51
 	// FAILED_PRECONDITION: the task type protects its tasks from deletion.
 	ErrorReason_ERROR_REASON_DELETION_PROTECTED ErrorReason = 52
+	// FAILED_PRECONDITION: the group takes no more tasks.
+	ErrorReason_ERROR_REASON_GROUP_CLOSED ErrorReason = 54
 	// ALREADY_EXISTS: another live agent uses this runner id.
 	ErrorReason_ERROR_REASON_RUNNER_ID_IN_USE ErrorReason = 50
 	// OUT_OF_RANGE: resume token is older than the retained history; list again.
@@ -193,6 +195,7 @@ var (
 		49: "ERROR_REASON_PROTOCOL_VERSION_UNSUPPORTED",
 		51: "ERROR_REASON_LEASE_EXPIRED",
 		52: "ERROR_REASON_DELETION_PROTECTED",
+		54: "ERROR_REASON_GROUP_CLOSED",
 		50: "ERROR_REASON_RUNNER_ID_IN_USE",
 		60: "ERROR_REASON_RESUME_TOKEN_EXPIRED",
 		61: "ERROR_REASON_LOG_EPOCH_CHANGED",
@@ -247,6 +250,7 @@ var (
 		"ERROR_REASON_PROTOCOL_VERSION_UNSUPPORTED": 49,
 		"ERROR_REASON_LEASE_EXPIRED":                51,
 		"ERROR_REASON_DELETION_PROTECTED":           52,
+		"ERROR_REASON_GROUP_CLOSED":                 54,
 		"ERROR_REASON_RUNNER_ID_IN_USE":             50,
 		"ERROR_REASON_RESUME_TOKEN_EXPIRED":         60,
 		"ERROR_REASON_LOG_EPOCH_CHANGED":            61,
@@ -298,7 +302,7 @@ var File_taskyard_v1_errors_proto protoreflect.FileDescriptor
 
 const file_taskyard_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x18taskyard/v1/errors.proto\x12\vtaskyard.v1*\xb4\x0e\n" +
+	"\x18taskyard/v1/errors.proto\x12\vtaskyard.v1*\xd3\x0e\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_FIELD_INVALID\x10\x01\x12)\n" +
@@ -334,7 +338,8 @@ const file_taskyard_v1_errors_proto_rawDesc = "" +
 	"\x1fERROR_REASON_PROTOCOL_VIOLATION\x100\x12-\n" +
 	")ERROR_REASON_PROTOCOL_VERSION_UNSUPPORTED\x101\x12\x1e\n" +
 	"\x1aERROR_REASON_LEASE_EXPIRED\x103\x12#\n" +
-	"\x1fERROR_REASON_DELETION_PROTECTED\x104\x12!\n" +
+	"\x1fERROR_REASON_DELETION_PROTECTED\x104\x12\x1d\n" +
+	"\x19ERROR_REASON_GROUP_CLOSED\x106\x12!\n" +
 	"\x1dERROR_REASON_RUNNER_ID_IN_USE\x102\x12%\n" +
 	"!ERROR_REASON_RESUME_TOKEN_EXPIRED\x10<\x12\"\n" +
 	"\x1eERROR_REASON_LOG_EPOCH_CHANGED\x10=\x12\x1d\n" +

@@ -742,7 +742,10 @@ type TaskMetadata struct {
 	// tenants/{tenant}/tasks/{task} that created this one; same tenant.  Immutable.
 	ParentTask string `protobuf:"bytes,10,opt,name=parent_task,json=parentTask,proto3" json:"parent_task,omitempty"`
 	// W3C traceparent of the submission; reaches the workload.  Taken from the call's metadata.
-	Traceparent   string `protobuf:"bytes,11,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	Traceparent string `protobuf:"bytes,11,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	// Id of the group that the task belongs to (GroupService); its first task makes the group.
+	// Tasks that a run creates belong to {task}.children unless they name another.  Immutable.
+	Group         string `protobuf:"bytes,12,opt,name=group,proto3" json:"group,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -850,6 +853,13 @@ func (x *TaskMetadata) GetParentTask() string {
 func (x *TaskMetadata) GetTraceparent() string {
 	if x != nil {
 		return x.Traceparent
+	}
+	return ""
+}
+
+func (x *TaskMetadata) GetGroup() string {
+	if x != nil {
+		return x.Group
 	}
 	return ""
 }
@@ -1149,12 +1159,17 @@ func (x *TaskSpec) GetScheduledTime() *timestamppb.Timestamp {
 type Dependency struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// tenants/{tenant}/tasks/{task}, or the id of a task of the same tenant.  It exists or is
-	// archived; in an ATOMIC batch it may be an item of the same batch.
+	// archived; in an ATOMIC batch it may be an item of the same batch.  Either this or group.
 	Task string `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
+	// tenants/{tenant}/groups/{group}, or the id of a group of the same tenant.  It ends when it is
+	// complete: SUCCEEDED if all of its tasks succeeded.  To wait for a group closes it (one of a
+	// task's children closes with that task); it exists, or in an ATOMIC batch an item makes it.
+	Group string `protobuf:"bytes,2,opt,name=group,proto3" json:"group,omitempty"`
 	// How it has to end.  Default SUCCEEDED.
 	When DependencyCondition `protobuf:"varint,3,opt,name=when,proto3,enum=taskyard.v1.DependencyCondition" json:"when,omitempty"`
 	// Name under which its result reaches the workload: TASKYARD_INPUTS_DIR/{alias}.json and
-	// ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.
+	// ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.  Only for a
+	// task.
 	Alias         string `protobuf:"bytes,4,opt,name=alias,proto3" json:"alias,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1193,6 +1208,13 @@ func (*Dependency) Descriptor() ([]byte, []int) {
 func (x *Dependency) GetTask() string {
 	if x != nil {
 		return x.Task
+	}
+	return ""
+}
+
+func (x *Dependency) GetGroup() string {
+	if x != nil {
+		return x.Group
 	}
 	return ""
 }
@@ -2704,7 +2726,7 @@ const file_taskyard_v1_task_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x125\n" +
 	"\bmetadata\x18\x02 \x01(\v2\x19.taskyard.v1.TaskMetadataR\bmetadata\x12)\n" +
 	"\x04spec\x18\x03 \x01(\v2\x15.taskyard.v1.TaskSpecR\x04spec\x12/\n" +
-	"\x06status\x18\x04 \x01(\v2\x17.taskyard.v1.TaskStatusR\x06status\"\xb8\x04\n" +
+	"\x06status\x18\x04 \x01(\v2\x17.taskyard.v1.TaskStatusR\x06status\"\xce\x04\n" +
 	"\fTaskMetadata\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03uid\x18\x02 \x01(\tR\x03uid\x12)\n" +
@@ -2721,7 +2743,8 @@ const file_taskyard_v1_task_proto_rawDesc = "" +
 	"\vparent_task\x18\n" +
 	" \x01(\tR\n" +
 	"parentTask\x12 \n" +
-	"\vtraceparent\x18\v \x01(\tR\vtraceparent\x1a9\n" +
+	"\vtraceparent\x18\v \x01(\tR\vtraceparent\x12\x14\n" +
+	"\x05group\x18\f \x01(\tR\x05group\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbb\v\n" +
@@ -2757,10 +2780,11 @@ const file_taskyard_v1_task_proto_rawDesc = "" +
 	"\x0escheduled_time\x18\x1f \x01(\v2\x1a.google.protobuf.TimestampR\rscheduledTimeB\v\n" +
 	"\t_priorityB\f\n" +
 	"\n" +
-	"_max_steps\"l\n" +
+	"_max_steps\"\x82\x01\n" +
 	"\n" +
 	"Dependency\x12\x12\n" +
-	"\x04task\x18\x01 \x01(\tR\x04task\x124\n" +
+	"\x04task\x18\x01 \x01(\tR\x04task\x12\x14\n" +
+	"\x05group\x18\x02 \x01(\tR\x05group\x124\n" +
 	"\x04when\x18\x03 \x01(\x0e2 .taskyard.v1.DependencyConditionR\x04when\x12\x14\n" +
 	"\x05alias\x18\x04 \x01(\tR\x05alias\"/\n" +
 	"\tEntityRef\x12\x12\n" +

@@ -27,6 +27,7 @@ from taskyard.v1 import task_service_pb2 as pb
 
 if TYPE_CHECKING:
     from taskyard.admin import Admin
+    from taskyard.groups import Groups
     from taskyard.schedules import Schedules
 
 # The largest request that a server accepts unless it is configured otherwise, with room for the frame.
@@ -76,6 +77,17 @@ class Client(Reader):
         from taskyard.schedules import Schedules
 
         return Schedules(self._channels)
+
+    @cached_property
+    def groups(self) -> Groups:
+        """Groups of tasks.
+
+        Example:
+            print([group.name async for group in client.groups.list()])
+        """
+        from taskyard.groups import Groups
+
+        return Groups(self._channels, self._outage_timeout)
 
     @cached_property
     def _coalescer(self) -> Coalescer:

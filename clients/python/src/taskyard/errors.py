@@ -33,6 +33,7 @@
     │   ├── TaskTypeDisabled
     │   ├── DeletionProtected
     │   ├── TenantSuspended
+    │   ├── GroupClosed                    the group takes no more tasks
     │   ├── NotEmpty                       the resource still has children
     │   ├── CheckpointSequenceConflict     not above the latest one
     │   ├── RunnerBusy                     the runner still holds leases
@@ -420,6 +421,11 @@ class DeletionProtected(FailedPrecondition):
 class TenantSuspended(FailedPrecondition):
     reason = "TENANT_SUSPENDED"
     sentence = 'tenant "{subject}" is suspended; an administrator can resume it'
+
+
+class GroupClosed(FailedPrecondition):
+    reason = "GROUP_CLOSED"
+    sentence = 'group "{subject}" is closed and takes no more tasks; name another in metadata.group'
 
 
 class NotEmpty(FailedPrecondition):

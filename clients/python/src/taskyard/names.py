@@ -21,6 +21,11 @@ def task_type_name(tenant: str, task_type: str) -> str:
     return task_type if task_type.startswith("tenants/") else f"{tenant_name(tenant)}/taskTypes/{task_type}"
 
 
+def group_name(tenant: str, group: str) -> str:
+    """The full name of a group that is given by id or by full name."""
+    return group if group.startswith("tenants/") else f"{tenant_name(tenant)}/groups/{group}"
+
+
 def schedule_name(tenant: str, schedule: str) -> str:
     """The full name of a schedule that is given by id or by full name."""
     return schedule if schedule.startswith("tenants/") else f"{tenant_name(tenant)}/schedules/{schedule}"

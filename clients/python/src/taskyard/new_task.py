@@ -36,6 +36,7 @@ class After:
     """A task that has to end before another starts, how it has to end, and the alias of its result.
 
     The workload reads the result as TASKYARD_INPUTS_DIR/{alias}.json, a function as ctx.inputs[alias].
+    "groups/ID" stands for a group of tasks, which has no result; to wait for a group closes it.
     """
 
     task: str | Named
@@ -65,7 +66,7 @@ class CommonOptions(TypedDict, total=False):
     admission: Literal["queue", "queue_latest", "replace", "drop_if_running"]
     """What to do if the slot is occupied."""
     after: Sequence[str | Named | After]
-    """Tasks that have to end first, by id or name; After says how they have to end."""
+    """Tasks that have to end first, by id or name, or "groups/ID"; After says how they have to end."""
     retry: Retry | int
     """The retry policy; an int is the number of retries."""
     timeout: Seconds
@@ -112,6 +113,8 @@ class CommonOptions(TypedDict, total=False):
     """What happens to the task when its runner is lost."""
     parent_task: str
     """Full name of the task that created this one."""
+    group: str
+    """The group that the task joins; its first task makes it."""
     callback: str
     """URL that is called with the ended task."""
     callback_headers: Mapping[str, str]
@@ -224,6 +227,7 @@ def new_task(execution: task_pb2.Execution | None, options: Options) -> NewTask:
 def _set_metadata(metadata: task_pb2.TaskMetadata, options: Options) -> None:
     metadata.labels.update(options.get("labels", {}))
     metadata.parent_task = options.get("parent_task", "")
+    metadata.group = options.get("group", "")
     if "annotations" in options:
         metadata.annotations.update(dict(options["annotations"]))
 
@@ -269,6 +273,9 @@ def _dependency(prerequisite: str | Named | After) -> task_pb2.Dependency:
     if given.when not in conditions:
         raise ValueError(f"{given.when!r} is not one of {', '.join(conditions)}")
     name = given.task if isinstance(given.task, str) else given.task.name
+    if "groups/" in name:
+        group = name.removeprefix("groups/")
+        return task_pb2.Dependency(group=group, alias=given.alias, when=conditions[given.when])
     return task_pb2.Dependency(task=name, alias=given.alias, when=conditions[given.when])
 
 

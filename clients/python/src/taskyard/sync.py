@@ -13,6 +13,7 @@ from taskyard.admin import Admin
 from taskyard.client import Client
 from taskyard.context import Context
 from taskyard.convert import Seconds
+from taskyard.groups import Groups
 from taskyard.schedules import Schedules
 from taskyard.stream import Stream
 
@@ -141,6 +142,22 @@ class SyncSchedules(_Waiting[Schedules]):
     delete = _waiting(Schedules.delete)
 
 
+class SyncGroups(_Waiting[Groups]):
+    """Groups without await."""
+
+    def __init__(self, target: Groups, loop: _Loop) -> None:
+        self._target = target
+        self._loop = loop
+
+    create = _waiting(Groups.create)
+    get = _waiting(Groups.get)
+    list = _iterating(Groups.list)
+    close = _waiting(Groups.close)
+    cancel = _waiting(Groups.cancel)
+    wait = _waiting(Groups.wait)
+    delete = _waiting(Groups.delete)
+
+
 class SyncClient(_Waiting[Client]):
     """Client without await; safe to share between threads; a context manager.
 
@@ -180,6 +197,11 @@ class SyncClient(_Waiting[Client]):
     def admin(self) -> SyncAdmin:
         """The administrator's API."""
         return SyncAdmin(self._target.admin, self._loop)
+
+    @functools.cached_property
+    def groups(self) -> SyncGroups:
+        """Groups of tasks."""
+        return SyncGroups(self._target.groups, self._loop)
 
     @functools.cached_property
     def schedules(self) -> SyncSchedules:

@@ -1774,6 +1774,10 @@ pub struct TaskMetadata {
     /// W3C traceparent of the submission; reaches the workload.  Taken from the call's metadata.
     #[prost(string, tag = "11")]
     pub traceparent: ::prost::alloc::string::String,
+    /// Id of the group that the task belongs to (GroupService); its first task makes the group.
+    /// Tasks that a run creates belong to {task}.children unless they name another.  Immutable.
+    #[prost(string, tag = "12")]
+    pub group: ::prost::alloc::string::String,
 }
 /// Desired state.  Fields left unset are filled from the TaskType when the task is
 /// created and are visible in the stored spec.
@@ -1875,14 +1879,20 @@ pub struct TaskSpec {
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Dependency {
     /// tenants/{tenant}/tasks/{task}, or the id of a task of the same tenant.  It exists or is
-    /// archived; in an ATOMIC batch it may be an item of the same batch.
+    /// archived; in an ATOMIC batch it may be an item of the same batch.  Either this or group.
     #[prost(string, tag = "1")]
     pub task: ::prost::alloc::string::String,
+    /// tenants/{tenant}/groups/{group}, or the id of a group of the same tenant.  It ends when it is
+    /// complete: SUCCEEDED if all of its tasks succeeded.  To wait for a group closes it (one of a
+    /// task's children closes with that task); it exists, or in an ATOMIC batch an item makes it.
+    #[prost(string, tag = "2")]
+    pub group: ::prost::alloc::string::String,
     /// How it has to end.  Default SUCCEEDED.
     #[prost(enumeration = "DependencyCondition", tag = "3")]
     pub when: i32,
     /// Name under which its result reaches the workload: TASKYARD_INPUTS_DIR/{alias}.json and
-    /// ctx.inputs\[alias\].  Unique among the dependencies of a task.  Empty: it does not.
+    /// ctx.inputs\[alias\].  Unique among the dependencies of a task.  Empty: it does not.  Only for a
+    /// task.
     #[prost(string, tag = "4")]
     pub alias: ::prost::alloc::string::String,
 }
@@ -4083,10 +4093,10 @@ pub mod task_service_client {
             self
         }
         /// Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-        /// Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+        /// Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, or an entity that must exist;
         /// TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
         /// id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
-        /// TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
+        /// TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED, GROUP_CLOSED);
         /// RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
         /// PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
         pub async fn create_task(
@@ -5472,6 +5482,8 @@ pub enum ErrorReason {
     LeaseExpired = 51,
     /// FAILED_PRECONDITION: the task type protects its tasks from deletion.
     DeletionProtected = 52,
+    /// FAILED_PRECONDITION: the group takes no more tasks.
+    GroupClosed = 54,
     /// ALREADY_EXISTS: another live agent uses this runner id.
     RunnerIdInUse = 50,
     /// OUT_OF_RANGE: resume token is older than the retained history; list again.
@@ -5554,6 +5566,7 @@ impl ErrorReason {
             }
             Self::LeaseExpired => "ERROR_REASON_LEASE_EXPIRED",
             Self::DeletionProtected => "ERROR_REASON_DELETION_PROTECTED",
+            Self::GroupClosed => "ERROR_REASON_GROUP_CLOSED",
             Self::RunnerIdInUse => "ERROR_REASON_RUNNER_ID_IN_USE",
             Self::ResumeTokenExpired => "ERROR_REASON_RESUME_TOKEN_EXPIRED",
             Self::LogEpochChanged => "ERROR_REASON_LOG_EPOCH_CHANGED",
@@ -5617,6 +5630,7 @@ impl ErrorReason {
             }
             "ERROR_REASON_LEASE_EXPIRED" => Some(Self::LeaseExpired),
             "ERROR_REASON_DELETION_PROTECTED" => Some(Self::DeletionProtected),
+            "ERROR_REASON_GROUP_CLOSED" => Some(Self::GroupClosed),
             "ERROR_REASON_RUNNER_ID_IN_USE" => Some(Self::RunnerIdInUse),
             "ERROR_REASON_RESUME_TOKEN_EXPIRED" => Some(Self::ResumeTokenExpired),
             "ERROR_REASON_LOG_EPOCH_CHANGED" => Some(Self::LogEpochChanged),
@@ -5990,6 +6004,499 @@ pub mod explain_service_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("taskyard.v1.ExplainService", "ExplainTask"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Tasks that are counted, waited for and cancelled together: those with its id in metadata.group.
+///
+/// A group is made by its first task, or by CreateGroup.  It is complete once it is closed and none
+/// of its tasks is live; then its webhook is called and the tasks that wait for it (spec.after) are
+/// released.  The tasks that a run creates form the group {task}.children, which closes when that
+/// task ends.
+///
+/// The counts are at most about a second behind the tasks.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Group {
+    /// tenants/{tenant}/groups/{group}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// UUID created by the server; distinguishes a re-created group from its predecessor.
+    #[prost(string, tag = "2")]
+    pub uid: ::prost::alloc::string::String,
+    /// Creation.
+    #[prost(message, optional, tag = "3")]
+    pub create_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Whether tasks may join it, and whether all have ended.
+    #[prost(enumeration = "GroupState", tag = "4")]
+    pub state: i32,
+    /// Tasks that have not ended.
+    #[prost(int64, tag = "5")]
+    pub live_count: i64,
+    /// Tasks that ended as SUCCEEDED.
+    #[prost(int64, tag = "6")]
+    pub succeeded_count: i64,
+    /// Tasks that ended as FAILED, TIMED_OUT, CANCELLED or EXHAUSTED.
+    #[prost(int64, tag = "7")]
+    pub not_succeeded_count: i64,
+    /// When it was closed.
+    #[prost(message, optional, tag = "8")]
+    pub close_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it became complete; unset again while a task that was retried is live.
+    #[prost(message, optional, tag = "9")]
+    pub complete_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// How often it became complete: once, and once more after each retry of tasks of a complete group.
+    #[prost(int32, tag = "10")]
+    pub completion_count: i32,
+    /// When CancelGroup was called.
+    #[prost(message, optional, tag = "11")]
+    pub cancel_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// tenants/{tenant}/tasks/{task} whose children they are; the group closes when it ends.
+    #[prost(string, tag = "12")]
+    pub parent_task: ::prost::alloc::string::String,
+    /// Webhook on completion, with the group as its body; once for each completion.
+    #[prost(message, optional, tag = "13")]
+    pub callback: ::core::option::Option<Callback>,
+}
+/// Whether tasks may join a group, and whether all have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum GroupState {
+    /// Never set.
+    Unspecified = 0,
+    /// Tasks may be created in it.
+    Open = 1,
+    /// No task may be created in it; some of its tasks are live.
+    Closed = 2,
+    /// Closed, and all of its tasks have ended.
+    Complete = 3,
+}
+impl GroupState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "GROUP_STATE_UNSPECIFIED",
+            Self::Open => "GROUP_STATE_OPEN",
+            Self::Closed => "GROUP_STATE_CLOSED",
+            Self::Complete => "GROUP_STATE_COMPLETE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "GROUP_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "GROUP_STATE_OPEN" => Some(Self::Open),
+            "GROUP_STATE_CLOSED" => Some(Self::Closed),
+            "GROUP_STATE_COMPLETE" => Some(Self::Complete),
+            _ => None,
+        }
+    }
+}
+/// Request of CreateGroup.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateGroupRequest {
+    /// tenants/{tenant}
+    #[prost(string, tag = "1")]
+    pub parent: ::prost::alloc::string::String,
+    /// Id, e.g. "nightly-2026-11-18".
+    #[prost(string, tag = "2")]
+    pub group_id: ::prost::alloc::string::String,
+    /// The group; only callback is read.
+    #[prost(message, optional, tag = "3")]
+    pub group: ::core::option::Option<Group>,
+    /// As in TaskService.
+    #[prost(string, tag = "4")]
+    pub request_id: ::prost::alloc::string::String,
+}
+/// Response of CreateGroup.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateGroupResponse {
+    /// The group.
+    #[prost(message, optional, tag = "1")]
+    pub group: ::core::option::Option<Group>,
+}
+/// Request of GetGroup.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetGroupRequest {
+    /// tenants/{tenant}/groups/{group}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// Response of GetGroup.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetGroupResponse {
+    /// The group.
+    #[prost(message, optional, tag = "1")]
+    pub group: ::core::option::Option<Group>,
+}
+/// Request of ListGroups.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListGroupsRequest {
+    /// tenants/{tenant} or tenants/-
+    #[prost(string, tag = "1")]
+    pub parent: ::prost::alloc::string::String,
+    /// As in TaskService.
+    #[prost(int32, tag = "2")]
+    pub page_size: i32,
+    /// From the previous response.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+    /// AIP-160 subset as in TaskService.
+    #[prost(string, tag = "4")]
+    pub filter: ::prost::alloc::string::String,
+}
+/// Response of ListGroups.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListGroupsResponse {
+    /// One page, by id.
+    #[prost(message, repeated, tag = "1")]
+    pub groups: ::prost::alloc::vec::Vec<Group>,
+    /// Empty at the end.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// Request of CloseGroup.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CloseGroupRequest {
+    /// tenants/{tenant}/groups/{group}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// Response of CloseGroup.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CloseGroupResponse {
+    /// After the change.
+    #[prost(message, optional, tag = "1")]
+    pub group: ::core::option::Option<Group>,
+}
+/// Request of CancelGroup.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CancelGroupRequest {
+    /// tenants/{tenant}/groups/{group}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Why; part of the tasks' changes.
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// Response of CancelGroup.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CancelGroupResponse {
+    /// After the change; its tasks end a little later.
+    #[prost(message, optional, tag = "1")]
+    pub group: ::core::option::Option<Group>,
+}
+/// Request of WaitGroup.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WaitGroupRequest {
+    /// tenants/{tenant}/groups/{group}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Default 30 s, at most 300 s and always 1 s less than the RPC deadline.
+    #[prost(message, optional, tag = "2")]
+    pub timeout: ::core::option::Option<::prost_types::Duration>,
+}
+/// Response of WaitGroup.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WaitGroupResponse {
+    /// Current state.
+    #[prost(message, optional, tag = "1")]
+    pub group: ::core::option::Option<Group>,
+    /// It is complete; false = time was up.
+    #[prost(bool, tag = "2")]
+    pub satisfied: bool,
+}
+/// Request of DeleteGroup.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteGroupRequest {
+    /// tenants/{tenant}/groups/{group}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// Response of DeleteGroup.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteGroupResponse {}
+/// Generated client implementations.
+pub mod group_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Groups of tasks.  Served by taskdb.
+    #[derive(Debug, Clone)]
+    pub struct GroupServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl GroupServiceClient<tonic::transport::Channel> {
+        /// Attempt to create a new client by connecting to a given endpoint.
+        pub async fn connect<D>(dst: D) -> Result<Self, tonic::transport::Error>
+        where
+            D: TryInto<tonic::transport::Endpoint>,
+            D::Error: Into<StdError>,
+        {
+            let conn = tonic::transport::Endpoint::new(dst)?.connect().await?;
+            Ok(Self::new(conn))
+        }
+    }
+    impl<T> GroupServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> GroupServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            GroupServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Creates an empty group, to give it a webhook before its first task; metadata.group creates one
+        /// as well.  A repeat is ALREADY_EXISTS, with the same request_id the group.
+        /// Errors: NOT_FOUND (NOT_FOUND: tenant); ALREADY_EXISTS; INVALID_ARGUMENT
+        /// (FIELD_INVALID: callback); FAILED_PRECONDITION (TENANT_SUSPENDED).
+        pub async fn create_group(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateGroupRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateGroupResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.GroupService/CreateGroup",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.GroupService", "CreateGroup"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Returns a group.
+        /// Errors: NOT_FOUND.
+        pub async fn get_group(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetGroupRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetGroupResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.GroupService/GetGroup",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.GroupService", "GetGroup"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists groups, by id.  Filter fields: id, state, create_time.
+        /// Errors: INVALID_ARGUMENT (FILTER_INVALID, PAGE_TOKEN_INVALID).
+        pub async fn list_groups(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListGroupsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListGroupsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.GroupService/ListGroups",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.GroupService", "ListGroups"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Closes a group: no more tasks may be created in it.  Safe to repeat.
+        /// Errors: NOT_FOUND.
+        pub async fn close_group(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CloseGroupRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CloseGroupResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.GroupService/CloseGroup",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.GroupService", "CloseGroup"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Closes a group and cancels its live tasks, as CancelTask does; those of a large group page by
+        /// page, also if the server ends meanwhile.  A task that is retried later is not cancelled again.
+        /// Safe to repeat.
+        /// Errors: NOT_FOUND.
+        pub async fn cancel_group(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CancelGroupRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CancelGroupResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.GroupService/CancelGroup",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.GroupService", "CancelGroup"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Waits until the group is complete or the time is up, then returns its current state; running
+        /// out of time is not an error.  A wait counts as an open stream of the tenant.
+        /// Errors: NOT_FOUND; RESOURCE_EXHAUSTED (STREAM_LIMIT).
+        pub async fn wait_group(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WaitGroupRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::WaitGroupResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.GroupService/WaitGroup",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.GroupService", "WaitGroup"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Deletes a group without live tasks; its tasks stay.  Tasks that wait for a group which is not
+        /// complete count as live.  A repeat is NOT_FOUND.
+        /// Errors: NOT_FOUND; FAILED_PRECONDITION (NOT_EMPTY).
+        pub async fn delete_group(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteGroupRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteGroupResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.GroupService/DeleteGroup",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.GroupService", "DeleteGroup"));
             self.inner.unary(req, path, codec).await
         }
     }

@@ -12,8 +12,14 @@ _WORDS = {
     "^(tenants/[A-Za-z0-9._-]{1,64}/tasks/[A-Za-z0-9._-]{1,256})?$": (
         f"must be empty or tenants/TENANT/tasks/ID with an id of 1 to 256 {_ID}, like tenants/default/tasks/a"
     ),
-    "^(tenants/[A-Za-z0-9._-]{1,64}/tasks/)?[A-Za-z0-9._-]{1,256}$": (
-        f"must be tenants/TENANT/tasks/ID or the id alone, of 1 to 256 {_ID}, like encode-17"
+    "^tenants/[A-Za-z0-9._-]{1,64}/groups/[A-Za-z0-9._-]{1,265}$": (
+        f"must be tenants/TENANT/groups/ID with an id of 1 to 265 {_ID}, like tenants/default/groups/nightly"
+    ),
+    "^((tenants/[A-Za-z0-9._-]{1,64}/groups/)?[A-Za-z0-9._-]{1,265})?$": (
+        f"must be empty, tenants/TENANT/groups/ID or the id alone, of 1 to 265 {_ID}, like nightly"
+    ),
+    "^((tenants/[A-Za-z0-9._-]{1,64}/tasks/)?[A-Za-z0-9._-]{1,256})?$": (
+        f"must be empty, tenants/TENANT/tasks/ID or the id alone, of 1 to 256 {_ID}, like encode-17"
     ),
     "^tenants/[A-Za-z0-9._-]{1,64}/schedules/[A-Za-z0-9._-]{1,55}$": (
         f"must be tenants/TENANT/schedules/ID with an id of 1 to 55 {_ID},"

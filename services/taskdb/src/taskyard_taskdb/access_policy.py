@@ -116,6 +116,18 @@ POLICIES: Mapping[str, Policy] = {
         },
     ),
     **_table(
+        "taskyard.v1.GroupService",
+        {
+            "CreateGroup": _WRITE,
+            "GetGroup": _READ,
+            "ListGroups": _READ,
+            "CloseGroup": _WRITE,
+            "CancelGroup": _WRITE,
+            "WaitGroup": allow(*_USERS, waits=True),
+            "DeleteGroup": _WRITE,
+        },
+    ),
+    **_table(
         "taskyard.v1.TenantService",
         {
             "CreateTenant": _ADMIN,

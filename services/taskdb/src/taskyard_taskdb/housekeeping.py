@@ -21,6 +21,7 @@ from taskyard_taskdb.storage.tenant.usage import UsageLedger
 from taskyard_taskdb.suite_metrics import SuiteMetrics
 from taskyard_taskdb.sweep.apply_events import OnCommit
 from taskyard_taskdb.sweep.dependencies import DependencySweep
+from taskyard_taskdb.sweep.groups import GroupSweep
 from taskyard_taskdb.sweep.jobs import Job, JobSweep, no_guard, run_job
 from taskyard_taskdb.sweep.leader_election import Leadership
 from taskyard_taskdb.sweep.lease_expiry import ExpirySweep, LeasePages
@@ -115,6 +116,7 @@ class Housekeeping:
             TimerSweep(pool, on_commit),
             ExpirySweep(pool, LeasePages(pool, on_commit)),
             SlotSweep(pool, on_commit),
+            GroupSweep(pool, on_commit),
             DependencySweep(pool, on_commit),
             InboxSweep(apply_reports),
             RevocationSweep(pool),

@@ -11,6 +11,7 @@ from taskyard.v1 import (
     api_key_service_pb2_grpc,
     embedded_service_pb2_grpc,
     entity_service_pb2_grpc,
+    group_service_pb2_grpc,
     lease_service_pb2_grpc,
     runner_service_pb2_grpc,
     schedule_service_pb2_grpc,
@@ -40,6 +41,7 @@ from taskyard_taskdb.rpc.embedded import EmbeddedHandler
 from taskyard_taskdb.rpc.entities import EntityChecks, EntityHandler
 from taskyard_taskdb.rpc.explain_facts import ExplainHandler
 from taskyard_taskdb.rpc.global_tasks import GlobalTaskHandler
+from taskyard_taskdb.rpc.groups import GroupHandler
 from taskyard_taskdb.rpc.leases import RenewHandler
 from taskyard_taskdb.rpc.logs import LogAppendHandler, LogReadHandler
 from taskyard_taskdb.rpc.queue_watch import QueueWatchHandler
@@ -159,6 +161,7 @@ class TaskDb:
         self._add_administration(self.server)
         self._add_global_tasks(self.server)
         self._add_schedules(self.server)
+        self._add_groups(self.server)
         self.housekeeping.start()
         readiness = Readiness(self._find_problem, self._set_health)
         self._background.append(asyncio.create_task(readiness.run()))
@@ -267,6 +270,14 @@ class TaskDb:
             ScheduleRunHandler(self.pool, self.tenants, self._creator, self._schedules, self._after_commit),
         )
         server.add(schedule_service_pb2_grpc.add_ScheduleServiceServicer_to_server, servicer)
+
+    def _add_groups(self, server: Server) -> None:
+        """GroupService, for users."""
+        servicer = compose(
+            group_service_pb2_grpc.GroupServiceServicer,
+            GroupHandler(self.pool, self.bus, self.hub, self.tenants, self._specs),
+        )
+        server.add(group_service_pb2_grpc.add_GroupServiceServicer_to_server, servicer)
 
     def _add_lease_service(self, server: Server) -> None:
         """LeaseService, for schedulers, and EmbeddedService, whose holders lease tasks in the same way."""

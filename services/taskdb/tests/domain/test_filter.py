@@ -184,6 +184,7 @@ def test_the_fields_are_those_of_the_contract() -> None:
     documented = """id spec.task_type spec.slot spec.entity.type spec.entity.id spec.priority status.phase
         status.runner status.attempt status.retry_count status.error.code metadata.create_time
         metadata.update_time status.start_time status.end_time metadata.creator.id metadata.parent_task
+        metadata.group
         metadata.labels payload"""
     assert set(TASK_FIELDS.paths) == set(documented.split())
     assert set(TASK_LIST_FIELDS.paths) == {*TASK_FIELDS.paths, "spec.after"}

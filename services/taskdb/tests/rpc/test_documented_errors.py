@@ -18,6 +18,7 @@ SERVICES = (
     "tenant_service",
     "task_type_service",
     "schedule_service",
+    "group_service",
     "api_key_service",
     "admin_service",
     "entity_service",

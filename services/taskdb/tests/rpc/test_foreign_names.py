@@ -17,6 +17,7 @@ from taskyard.status import from_rpc_error, from_status
 from taskyard.v1 import (
     api_key_pb2,
     common_pb2,
+    group_service_pb2,
     schedule_service_pb2,
     task_pb2,
     task_service_pb2,
@@ -29,8 +30,10 @@ from taskyard_taskdb.access_policy import POLICIES
 from taskyard_taskdb.storage.tenant import api_keys
 
 S, Y, T, C = task_service_pb2, task_type_service_pb2, tenant_service_pb2, schedule_service_pb2
+G = group_service_pb2
 OWN, FOREIGN = "tenants/default", "tenants/other"
 TASK, TYPE, SCHEDULE = f"{OWN}/tasks/t1", f"{OWN}/taskTypes/y1", f"{OWN}/schedules/c1"
+GROUP = f"{OWN}/groups/g1"
 
 
 def update_task() -> Message:
@@ -124,6 +127,13 @@ REQUESTS: dict[str, Callable[[], Message]] = {
     "RunSchedule": lambda: C.RunScheduleRequest(name=SCHEDULE),
     "BackfillSchedule": backfill,
     "PreviewSchedule": lambda: C.PreviewScheduleRequest(parent=OWN, name=SCHEDULE),
+    "CreateGroup": lambda: G.CreateGroupRequest(parent=OWN, group_id="g2"),
+    "GetGroup": lambda: G.GetGroupRequest(name=GROUP),
+    "ListGroups": lambda: G.ListGroupsRequest(parent=OWN),
+    "CloseGroup": lambda: G.CloseGroupRequest(name=GROUP),
+    "CancelGroup": lambda: G.CancelGroupRequest(name=GROUP),
+    "WaitGroup": lambda: G.WaitGroupRequest(name=GROUP),
+    "DeleteGroup": lambda: G.DeleteGroupRequest(name=GROUP),
     "GetTenant": lambda: T.GetTenantRequest(name=OWN),
     "GetTenantUsage": lambda: T.GetTenantUsageRequest(name=OWN),
     "CreateApiKey": create_key,
@@ -140,6 +150,7 @@ SERVICES = {
     "taskyard.v1.TaskService": "tasks",
     "taskyard.v1.TaskTypeService": "task_types",
     "taskyard.v1.ScheduleService": "schedules",
+    "taskyard.v1.GroupService": "groups",
     "taskyard.v1.TenantService": "tenants",
     "taskyard.v1.ApiKeyService": "api_keys",
 }
@@ -214,6 +225,7 @@ async def world(taskdb: RunningTaskDb, admin: Caller) -> Caller:
         await admin.schedules.CreateSchedule(
             C.CreateScheduleRequest(parent=parent, schedule_id="c1", schedule=schedule(every=3600))
         )
+        await admin.groups.CreateGroup(G.CreateGroupRequest(parent=parent, group_id="g1"))
     request = keys_pb2.CreateApiKeyRequest(api_key_id="otherkey")
     request.api_key.kind = api_key_pb2.PRINCIPAL_KIND_TENANT
     request.api_key.tenant = "other"
@@ -228,7 +240,7 @@ def test_every_rpc_of_tenants_is_tried() -> None:
 
 
 async def test_every_foreign_name_in_every_request_is_not_found(world: Caller, taskdb: RunningTaskDb) -> None:
-    tables = ("tasks", "queue", "task_types", "schedules", "api_keys", "changes")
+    tables = ("tasks", "queue", "task_types", "schedules", "groups", "api_keys", "changes")
     before = [await taskdb.rows(f"SELECT * FROM {t} WHERE tenant_id = 'other' ORDER BY 1, 2") for t in tables]
     tried = 0
     for rpc, stub in tenant_rpcs().items():
@@ -255,5 +267,7 @@ async def test_lists_over_all_tenants_show_a_tenant_its_own_only(world: Caller) 
     assert {made.name for made in shown.task_types} == {TYPE}
     scheduled = await world.schedules.ListSchedules(C.ListSchedulesRequest(parent="tenants/-"))
     assert {made.name for made in scheduled.schedules} == {SCHEDULE}
+    grouped = await world.groups.ListGroups(G.ListGroupsRequest(parent="tenants/-"))
+    assert {made.name for made in grouped.groups} == {GROUP}
     own = await world.api_keys.ListApiKeys(keys_pb2.ListApiKeysRequest())
     assert {key.tenant for key in own.api_keys} == {"default"}

@@ -12,10 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from services.taskdb.tests.conftest import RunningTaskDb, make_yard, run_taskdb
-from services.taskdb.tests.dependency_graphs import Play, draw, judge
+from services.taskdb.tests.dependency_graphs import Graph, Play, draw, judge
 from services.taskdb.tests.yard import Yard
-from taskyard_taskdb.domain.dependency import find_cycle
+from taskyard_taskdb.domain.dependency import Condition, find_cycle
 from taskyard_taskdb.storage.dependency import backlog
+from taskyard_taskdb.storage.group import counts
+from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.tenant import api_keys
 from tests.harness.postgres import PostgresServer
 
@@ -65,6 +67,32 @@ def world(postgres_server: PostgresServer, migrated_template: str) -> Iterator[W
 @given(size=st.integers(1, 40), seed=st.integers(0, 2**32))
 def test_random_graphs_end_in_an_order_that_respects_their_edges(world: World, size: int, seed: int) -> None:
     world.loop.run(world.play(size, seed))
+
+
+def test_a_fan_in_by_group_is_released_once_by_a_complete_group(world: World) -> None:
+    async def play() -> None:
+        named: dict[str, list[tuple[str, Condition]]] = {f"m{n}": [] for n in range(300)}
+        groups = dict.fromkeys(named, "parts")
+        graph = Graph({**named, "last": [("groups/parts", Condition.SUCCEEDED)]}, groups=groups)
+        pool = world.taskdb.pool
+
+        async def sweep() -> None:
+            async def fold(tx: Tx) -> None:
+                await counts.announce(tx, (await counts.fold(tx, 7)).completed)
+
+            await pool.run(fold)
+            await pool.run(backlog.advance)
+
+        await Play(world.yard, graph, Random(1), world.taskdb.rows, sweep).run()
+        await judge(graph, world.taskdb.rows)
+        rows = await world.taskdb.rows(
+            "SELECT live_count, succeeded_count, completion_count FROM groups WHERE group_id = 'parts'"
+        )
+        assert rows == [(0, 300, 1)]
+        # One row for each transaction, not for each outcome.
+        assert (await world.taskdb.rows("SELECT last_value FROM group_deltas_id_seq"))[0][0] < 300
+
+    world.loop.run(play())
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=40))

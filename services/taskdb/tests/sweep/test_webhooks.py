@@ -19,7 +19,7 @@ from google.protobuf.struct_pb2 import Struct
 from services.taskdb.tests.conftest import Caller, RunningTaskDb, run_taskdb
 from services.taskdb.tests.sweep.receiver import Receiver, receiving
 from taskyard import errors
-from taskyard.v1 import admin_service_pb2, task_pb2, task_service_pb2
+from taskyard.v1 import admin_service_pb2, group_pb2, group_service_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain.egress import Egress
 from taskyard_taskdb.domain.event import RetryRequested
 from taskyard_taskdb.domain.task import Actor
@@ -28,6 +28,7 @@ from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.rpc.webhooks import webhook_request
 from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.storage.webhook import outbox as webhook_outbox
+from taskyard_taskdb.sweep.groups import GroupSweep
 from taskyard_taskdb.sweep.leader_election import Leadership
 from taskyard_taskdb.sweep.webhook_sender import RECEIVERS_PER_TENANT, WebhookRequest, WebhookSender
 from taskyard_taskdb.webhook_client import WebhookClient
@@ -368,3 +369,38 @@ async def test_a_loop_that_fails_is_restarted_logged_and_a_finding_of_the_doctor
         assert not found.healthy and list(found.findings[0].examples) == ["webhooks"]
         repair = admin_service_pb2.RunDoctorRequest(checks=["loops"], repair=True)
         assert (await admin.admin.RunDoctor(repair)).healthy
+
+
+async def test_the_webhook_of_a_complete_group_is_sent_once_for_each_completion(
+    quiet: RunningTaskDb, caller: Caller, leadership: Leadership, sender: WebhookSender, receiver: Receiver
+) -> None:
+    group = group_pb2.Group()
+    group.callback.url = receiver.url("/group")
+    group.callback.headers["X-Team"] = "blue"
+    await caller.groups.CreateGroup(
+        group_service_pb2.CreateGroupRequest(parent="tenants/default", group_id="g", group=group)
+    )
+    task = await caller.create(group="g")
+    name = "tenants/default/groups/g"
+    shown = (await caller.groups.CloseGroup(group_service_pb2.CloseGroupRequest(name=name))).group
+    assert shown.callback.url and not shown.callback.headers
+    sweep = GroupSweep(quiet.pool, quiet.taskdb.bus.publish)
+    await quiet.fail(task.name)
+    for _ in range(3):
+        await sweep.run(leadership)
+    listed = await (await quiet.caller(api_keys.ADMIN)).admin.ListWebhookDeliveries(
+        admin_service_pb2.ListWebhookDeliveriesRequest(parent="tenants/default")
+    )
+    assert [delivery.task for delivery in listed.deliveries] == [name]
+    await sender.deliver_due(leadership)
+    await quiet.apply(task.name, lambda task, now: RetryRequested(actor=ACTOR))
+    await quiet.succeed(task.name)
+    await sweep.run(leadership)
+    await sender.deliver_due(leadership)
+    first, second = receiver.requests
+    assert first.headers["taskyard-event"] == "group.completed" and first.headers["x-team"] == "blue"
+    assert first.task["name"] == name and first.task["state"] == "GROUP_STATE_COMPLETE"
+    assert (first.task["notSucceededCount"], first.task["completionCount"]) == ("1", 1)
+    assert (second.task["succeededCount"], second.task["completionCount"]) == ("1", 2)
+    assert "callback" not in first.task
+    assert first.headers["webhook-id"] != second.headers["webhook-id"]

@@ -20,6 +20,7 @@ from taskyard.cli.session import with_client
 from taskyard.client import Client
 from taskyard.names import last_segment
 from taskyard.new_task import NewTask
+from taskyard.v1 import task_pb2
 from taskyard.v1.task_service_pb2 import CreateTaskRequest
 
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -130,6 +131,8 @@ async def _plan(client: Client, files: Sequence[Path]) -> list[tuple[Resource, C
         task_type = _task_type(resource)
         if resource.kind == "Task" and change.verb == "created":
             new.add(resource.id)
+            # The group exists once the first of its tasks does.
+            new.add(f"groups/{resource.message.request.task.metadata.group}")
         if task_type in types and change.verb != "unchanged":
             remark = "checked once its type is applied"
         elif resource.kind == "Task" and not new.isdisjoint(prerequisites(resource)):
@@ -153,7 +156,7 @@ async def _check_alone(client: Client, resource: Resource, new: set[str], *, val
     """Have the server check a task without the prerequisites that the same files create before it."""
     request = CreateTaskRequest()
     request.CopyFrom(resource.message.request)
-    kept = [entry for entry in request.task.spec.after if last_segment(entry.task) not in new]
+    kept = [entry for entry in request.task.spec.after if prerequisite(entry) not in new]
     del request.task.spec.after[:]
     request.task.spec.after.extend(kept)
     await client.check(NewTask(request))
@@ -161,7 +164,12 @@ async def _check_alone(client: Client, resource: Resource, new: set[str], *, val
 
 def prerequisites(resource: Resource) -> list[str]:
     """The ids of the tasks that a task waits for."""
-    return [last_segment(entry.task) for entry in resource.message.request.task.spec.after]
+    return [prerequisite(entry) for entry in resource.message.request.task.spec.after]
+
+
+def prerequisite(entry: task_pb2.Dependency) -> str:
+    """The id of a task, or groups/{id}."""
+    return f"groups/{last_segment(entry.group)}" if entry.group else last_segment(entry.task)
 
 
 def in_order(wanted: Sequence[Resource]) -> list[Resource]:
@@ -171,9 +179,15 @@ def in_order(wanted: Sequence[Resource]) -> list[Resource]:
     if len(others) + len(tasks) < len(wanted):
         # An id that is used twice is applied twice, in the order of the files.
         return sorted(wanted, key=lambda one: KINDS.index(one.kind))
-    named = {id_: [one for one in prerequisites(task) if one in tasks] for id_, task in tasks.items()}
+    # A group waits for its tasks.
+    named: dict[str, list[str]] = {}
+    for id_, task in tasks.items():
+        named[id_] = prerequisites(task)
+        if group := task.message.request.task.metadata.group:
+            named.setdefault(f"groups/{group}", []).append(id_)
     try:
-        return [*others, *(tasks[id_] for id_ in TopologicalSorter(named).static_order())]
+        ordered = TopologicalSorter(named).static_order()
+        return [*others, *(tasks[id_] for id_ in ordered if id_ in tasks)]
     except CycleError as error:
         cycle = " -> ".join(reversed(error.args[1]))
         raise CommandFailed(f"the tasks wait for each other: {cycle}; remove one of them", USAGE) from None

@@ -87,12 +87,19 @@ async def _schedules(client: Client, incomplete: str) -> AsyncIterator[tuple[str
             yield schedule_id, schedule.description
 
 
+async def _groups(client: Client, incomplete: str) -> AsyncIterator[tuple[str, str]]:
+    async for group in client.groups.list():
+        if (group_id := group.name.rpartition("/")[2]).startswith(incomplete):
+            yield group_id, f"{group.live_count} live"
+
+
 task_ids = _completing(_tasks)
 runner_ids = _completing(_runners)
 tenant_ids = _completing(_tenants)
 type_ids = _completing(_types)
 key_ids = _completing(_keys)
 schedule_ids = _completing(_schedules)
+group_ids = _completing(_groups)
 
 
 def context_names(context: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

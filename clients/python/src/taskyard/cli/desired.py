@@ -14,7 +14,7 @@ from google.protobuf.json_format import MessageToDict
 from taskyard import errors
 from taskyard.cli.manifest import Resource
 from taskyard.client import Client
-from taskyard.names import schedule_name, task_name, task_type_name, tenant_name
+from taskyard.names import group_name, schedule_name, task_name, task_type_name, tenant_name
 from taskyard.new_task import NewTask
 from taskyard.task import Task
 from taskyard.v1 import schedule_pb2, task_pb2, tenant_pb2
@@ -88,7 +88,10 @@ async def _task(client: Client, id_: str, wanted: NewTask) -> Change:
     tenant = await client.tenant()
     # As the server stores them.
     for entry in task.spec.after:
-        entry.task = task_name(tenant, entry.task)
+        if entry.group:
+            entry.group = group_name(tenant, entry.group)
+        else:
+            entry.task = task_name(tenant, entry.task)
         entry.when = entry.when or task_pb2.DEPENDENCY_CONDITION_SUCCEEDED
     try:
         current = await client.get(id_)

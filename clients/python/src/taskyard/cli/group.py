@@ -38,6 +38,8 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "apply": Entry("apply", "apply", "Create or update tenants, types, schedules and tasks from a file."),
         "diff": Entry("apply", "diff", "Show what apply would change."),
         "schedule": Entry("schedules", "schedule", "List schedules; create, pause, run or preview one."),
+        "group": Entry("groups", "group", "List groups of tasks; show, close, cancel or wait for one."),
+        "graph": Entry("groups", "graph", "Draw the dependencies between the tasks of a group."),
         "report": Entry("report", "report", "Report the status of an external task, as its owner."),
         "get": Entry("read", "get", "Show tasks."),
         "list": Entry("read", "list_tasks", "List tasks, newest first."),

@@ -333,15 +333,17 @@ def _after(document: Document, path: Path, value: Any) -> list[After]:
                 fields = {
                     str(name): _text(document, (*place, str(name)), inner) for name, inner in one.items()
                 }
-                if unknown := fields.keys() - {"task", "alias", "when"}:
-                    raise document.unknown((*place, min(unknown)), ["task", "alias", "when"])
+                if unknown := fields.keys() - {"task", "group", "alias", "when"}:
+                    raise document.unknown((*place, min(unknown)), ["task", "group", "alias", "when"])
+                if "group" in fields:
+                    fields["task"] = f"groups/{fields.pop('group')}"
                 found.append(After(**cast("Any", fields)))
             else:
                 found += AFTER.convert(_text(document, place, one), None, None)
         except click.UsageError as error:
             raise document.error(place, error.message) from None
         except TypeError:
-            raise document.error(place, "task is missing") from None
+            raise document.error(place, "task or group is missing") from None
     return found
 
 
@@ -377,6 +379,7 @@ _FIELDS: Mapping[str, Callable[[Document, Path, Any], Any] | None] = {
     "slot": _text,
     "entity": _entity,
     "parent_task": _text,
+    "group": _text,
     "after": _after,
     "admission": _text,
     "overlap": _text,

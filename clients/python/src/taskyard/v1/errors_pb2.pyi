@@ -115,6 +115,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """FAILED_PRECONDITION: a FORBID lease was not renewed in time; stop the work."""
     ERROR_REASON_DELETION_PROTECTED: _ErrorReason.ValueType  # 52
     """FAILED_PRECONDITION: the task type protects its tasks from deletion."""
+    ERROR_REASON_GROUP_CLOSED: _ErrorReason.ValueType  # 54
+    """FAILED_PRECONDITION: the group takes no more tasks."""
     ERROR_REASON_RUNNER_ID_IN_USE: _ErrorReason.ValueType  # 50
     """ALREADY_EXISTS: another live agent uses this runner id."""
     ERROR_REASON_RESUME_TOKEN_EXPIRED: _ErrorReason.ValueType  # 60
@@ -227,6 +229,8 @@ ERROR_REASON_LEASE_EXPIRED: ErrorReason.ValueType  # 51
 """FAILED_PRECONDITION: a FORBID lease was not renewed in time; stop the work."""
 ERROR_REASON_DELETION_PROTECTED: ErrorReason.ValueType  # 52
 """FAILED_PRECONDITION: the task type protects its tasks from deletion."""
+ERROR_REASON_GROUP_CLOSED: ErrorReason.ValueType  # 54
+"""FAILED_PRECONDITION: the group takes no more tasks."""
 ERROR_REASON_RUNNER_ID_IN_USE: ErrorReason.ValueType  # 50
 """ALREADY_EXISTS: another live agent uses this runner id."""
 ERROR_REASON_RESUME_TOKEN_EXPIRED: ErrorReason.ValueType  # 60

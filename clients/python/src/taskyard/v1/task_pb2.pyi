@@ -458,6 +458,7 @@ class TaskMetadata(_message.Message):
     CREATOR_FIELD_NUMBER: _builtins.int
     PARENT_TASK_FIELD_NUMBER: _builtins.int
     TRACEPARENT_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Last segment of the name."""
     uid: _builtins.str
@@ -470,6 +471,10 @@ class TaskMetadata(_message.Message):
     """tenants/{tenant}/tasks/{task} that created this one; same tenant.  Immutable."""
     traceparent: _builtins.str
     """W3C traceparent of the submission; reaches the workload.  Taken from the call's metadata."""
+    group: _builtins.str
+    """Id of the group that the task belongs to (GroupService); its first task makes the group.
+    Tasks that a run creates belong to {task}.children unless they name another.  Immutable.
+    """
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """Creation."""
@@ -508,10 +513,11 @@ class TaskMetadata(_message.Message):
         creator: _common_pb2.Actor | None = ...,
         parent_task: _builtins.str = ...,
         traceparent: _builtins.str = ...,
+        group: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["annotations", b"annotations", "create_time", b"create_time", "creator", b"creator", "expire_time", b"expire_time", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["annotations", b"annotations", "create_time", b"create_time", "creator", b"creator", "expire_time", b"expire_time", "id", b"id", "labels", b"labels", "parent_task", b"parent_task", "resource_version", b"resource_version", "traceparent", b"traceparent", "uid", b"uid", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["annotations", b"annotations", "create_time", b"create_time", "creator", b"creator", "expire_time", b"expire_time", "group", b"group", "id", b"id", "labels", b"labels", "parent_task", b"parent_task", "resource_version", b"resource_version", "traceparent", b"traceparent", "uid", b"uid", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -715,28 +721,36 @@ class Dependency(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     TASK_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
     WHEN_FIELD_NUMBER: _builtins.int
     ALIAS_FIELD_NUMBER: _builtins.int
     task: _builtins.str
     """tenants/{tenant}/tasks/{task}, or the id of a task of the same tenant.  It exists or is
-    archived; in an ATOMIC batch it may be an item of the same batch.
+    archived; in an ATOMIC batch it may be an item of the same batch.  Either this or group.
+    """
+    group: _builtins.str
+    """tenants/{tenant}/groups/{group}, or the id of a group of the same tenant.  It ends when it is
+    complete: SUCCEEDED if all of its tasks succeeded.  To wait for a group closes it (one of a
+    task's children closes with that task); it exists, or in an ATOMIC batch an item makes it.
     """
     when: Global___DependencyCondition.ValueType
     """How it has to end.  Default SUCCEEDED."""
     alias: _builtins.str
     """Name under which its result reaches the workload: TASKYARD_INPUTS_DIR/{alias}.json and
-    ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.
+    ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.  Only for a
+    task.
     """
     def __init__(
         self,
         *,
         task: _builtins.str = ...,
+        group: _builtins.str = ...,
         when: Global___DependencyCondition.ValueType = ...,
         alias: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["alias", b"alias", "task", b"task", "when", b"when"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alias", b"alias", "group", b"group", "task", b"task", "when", b"when"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

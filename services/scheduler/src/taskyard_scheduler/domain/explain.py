@@ -271,7 +271,8 @@ def _dependency(facts: Facts) -> GateVerdict:
         return GateVerdict(Gate.DEPENDENCY, False, message, remedy, unmet.task)
     if unmet is not None:
         message = f"{unmet.task} of spec.after ended as {unmet.phase}, and {unmet.when} is required"
-        remedy = f"retry {unmet.task} with cascade, or remove it from spec.after"
+        retried = "its tasks that did not succeed" if _is_group(unmet.task) else unmet.task
+        remedy = f"retry {retried} with cascade, or remove it from spec.after"
         return GateVerdict(Gate.DEPENDENCY, False, message, remedy, unmet.task)
     blocker = next((one for one in facts.dependencies if one.open), None)
     if blocker is None and not facts.open_dependencies:
@@ -282,11 +283,16 @@ def _dependency(facts: Facts) -> GateVerdict:
             return GateVerdict(Gate.DEPENDENCY, False, f"{ended}; it is about to be released", remedy)
         return GateVerdict(Gate.DEPENDENCY, True, f"{ended} as required")
     assert blocker is not None
-    message = f"it waits for {blocker.task}, which is {blocker.phase}"
+    group = _is_group(blocker.task)
+    message = f"it waits for {blocker.task}, which is {'not complete' if group else blocker.phase}"
     if facts.open_dependencies > 1:
         message += f", and {facts.open_dependencies - 1} more"
-    remedy = f"see what {blocker.task} waits for, or cancel it"
-    return GateVerdict(Gate.DEPENDENCY, False, message, remedy, blocker.task)
+    seen = f"what the live tasks of {blocker.task} wait for" if group else f"what {blocker.task} waits for"
+    return GateVerdict(Gate.DEPENDENCY, False, message, f"see {seen}, or cancel it", blocker.task)
+
+
+def _is_group(prerequisite: str) -> bool:
+    return "/groups/" in prerequisite
 
 
 def _delay(facts: Facts) -> GateVerdict:

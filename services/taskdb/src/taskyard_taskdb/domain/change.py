@@ -80,6 +80,11 @@ class ChangeEvent(IntEnum):
     SCHEDULE_BACKFILLED = 108
     # A task that a user asked for, beside the instants.
     SCHEDULE_RUN = 109
+    GROUP_CREATED = 120
+    GROUP_CLOSED = 121
+    GROUP_CANCELLED = 122
+    GROUP_COMPLETED = 123
+    GROUP_DELETED = 124
 
     @property
     def word(self) -> str:
@@ -110,6 +115,7 @@ class ResourceKind(IntEnum):
     # A range of the change log, from its first to its last id.
     AUDIT = 8
     SCHEDULE = 9
+    GROUP = 11
 
 
 BY_WORD: Mapping[str, ChangeEvent] = {event.word: event for event in ChangeEvent}

@@ -7,6 +7,7 @@ from enum import Enum, IntEnum, auto
 
 from taskyard.errors import FieldInvalid
 from taskyard_taskdb.domain import names
+from taskyard_taskdb.domain.group import GroupState
 from taskyard_taskdb.domain.quota import Tier
 from taskyard_taskdb.domain.words import LIVE, TERMINAL, ActorType, Occupancy, Phase, RunnerState
 
@@ -33,6 +34,7 @@ class FieldType(Enum):
     LABELS = auto()
     RUNNER_STATE = auto()
     OCCUPANCY = auto()
+    GROUP_STATE = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,7 @@ _READERS: Mapping[FieldType, Callable[[str], Value]] = {
     FieldType.RUNNER_STATE: _enum(RunnerState, "RUNNER_STATE_", {}),
     FieldType.OCCUPANCY: _enum(Occupancy, "RUNNER_OCCUPANCY_", {}),
     FieldType.TIER: _enum(Tier, "TENANT_TIER_", {}),
+    FieldType.GROUP_STATE: _enum(GroupState, "GROUP_STATE_", {}),
     FieldType.BOOLEAN: _boolean,
     FieldType.RUNNER: _runner,
     FieldType.TASK: _task,
@@ -160,6 +163,7 @@ TASK_FIELDS = FieldTable(
         "metadata.update_time": FieldType.TIME,
         "metadata.creator.id": FieldType.TEXT,
         "metadata.parent_task": FieldType.TASK,
+        "metadata.group": FieldType.TEXT,
         "metadata.labels": FieldType.LABELS,
         "payload": FieldType.LABELS,
     },
@@ -192,6 +196,10 @@ AUDIT_FIELDS = FieldTable(
         "time": FieldType.TIME,
         "request_id": FieldType.TEXT,
     }
+)
+
+GROUP_FIELDS = FieldTable(
+    {"id": FieldType.TEXT, "state": FieldType.GROUP_STATE, "create_time": FieldType.TIME}
 )
 
 TENANT_FIELDS = FieldTable(

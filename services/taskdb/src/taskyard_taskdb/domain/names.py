@@ -12,6 +12,8 @@ LENGTHS = {
     "slots": 64,
     "apiKeys": 64,
     "schedules": 55,
+    # The group of the children of a task has ".children" behind its id.
+    "groups": 265,
 }
 # They match the characters of an id but mean something else in a path or, "-", in AIP-159.
 RESERVED = frozenset({".", "..", "-"})
@@ -54,6 +56,11 @@ def schedule_name(tenant_id: str, schedule_id: str) -> str:
     return f"tenants/{tenant_id}/schedules/{schedule_id}"
 
 
+def group_name(tenant_id: str, group_id: str) -> str:
+    """tenants/{tenant}/groups/{group}"""
+    return f"tenants/{tenant_id}/groups/{group_id}"
+
+
 def parse_tenant_name(name: str, field: str = "parent") -> str:
     """The tenant id; "-", the wildcard for every tenant, is returned unchanged. Raises FieldInvalid."""
     if name == "tenants/-":
@@ -77,6 +84,12 @@ def parse_schedule_name(name: str, field: str = "name") -> tuple[str, str]:
     """Tenant and schedule id. Raises FieldInvalid."""
     tenant_id, schedule_id = _segments(name, field, "tenants", "schedules")
     return tenant_id, schedule_id
+
+
+def parse_group_name(name: str, field: str = "name") -> tuple[str, str]:
+    """Tenant and group id. Raises FieldInvalid."""
+    tenant_id, group_id = _segments(name, field, "tenants", "groups")
+    return tenant_id, group_id
 
 
 def parse_runner_name(name: str, field: str = "name") -> str:

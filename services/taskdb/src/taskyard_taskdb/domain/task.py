@@ -133,6 +133,8 @@ class TaskState:
     blocked: bool | None = None
     # Some task names it in spec.after.
     has_dependents: bool = False
+    # The group that counts it.
+    group_id: str | None = None
     lease: LeaseState | None = None
 
     @property

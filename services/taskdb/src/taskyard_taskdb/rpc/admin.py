@@ -8,7 +8,8 @@ from typing import Any
 from taskyard.errors import FieldInvalid
 from taskyard.v1 import admin_service_pb2, task_pb2
 from taskyard_taskdb.domain import page
-from taskyard_taskdb.domain.names import parse_tenant_name, task_name
+from taskyard_taskdb.domain.group import prerequisite_name
+from taskyard_taskdb.domain.names import parse_tenant_name
 from taskyard_taskdb.domain.webhook import show_secret
 from taskyard_taskdb.rpc import access, pages
 from taskyard_taskdb.rpc.times import set_time
@@ -112,7 +113,7 @@ class AdminHandler:
         response = admin_service_pb2.ListWebhookDeliveriesResponse()
         for delivery in found[:size]:
             message = response.deliveries.add(
-                task=task_name(delivery.tenant_id, delivery.task_id),
+                task=prerequisite_name(delivery.tenant_id, delivery.task_id),
                 url=task_pb2.Callback.FromString(delivery.callback).url,
                 attempt_count=delivery.attempt,
                 last_error=delivery.last_error,

@@ -124,6 +124,8 @@ def _fill_created_metadata(metadata: task_pb2.TaskMetadata, created: Created) ->
     metadata.creator.id = new.creator_id
     if new.parent_task_id is not None:
         metadata.parent_task = f"tenants/{new.tenant_id}/tasks/{new.parent_task_id}"
+    if new.group_id is not None:
+        metadata.group = new.group_id
     metadata.traceparent = new.traceparent or ""
 
 
@@ -136,6 +138,8 @@ def _fill_metadata(metadata: task_pb2.TaskMetadata, record: TaskRecord) -> None:
     metadata.creator.id = record.creator_id
     if record.parent_task_id is not None:
         metadata.parent_task = f"tenants/{record.tenant_id}/tasks/{record.parent_task_id}"
+    if record.group_id is not None:
+        metadata.group = record.group_id
     metadata.traceparent = record.traceparent or ""
 
 

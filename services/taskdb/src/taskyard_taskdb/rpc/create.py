@@ -23,6 +23,7 @@ from taskyard_kit import wellformed
 from taskyard_kit.logs import get_log
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.domain import names
+from taskyard_taskdb.domain.group import children_group
 from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType, Admission, Kind
@@ -422,6 +423,7 @@ def _request(parent: str, child: lease_pb2.ChildTask, number: int) -> task_servi
     if child.task.metadata.HasField("annotations"):
         metadata.annotations.CopyFrom(child.task.metadata.annotations)
     metadata.parent_task = parent
+    metadata.group = child.task.metadata.group or children_group(parse_task_name(parent)[1])
     return request
 
 

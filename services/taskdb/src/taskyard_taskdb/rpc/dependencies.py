@@ -7,9 +7,11 @@ import re
 from taskyard.errors import FieldInvalid, NotFound
 from taskyard.v1 import task_pb2
 from taskyard_taskdb.domain.dependency import MAX_DEPENDENCIES, Condition, Prerequisite
-from taskyard_taskdb.domain.names import task_name
+from taskyard_taskdb.domain.group import as_prerequisite, group_of
+from taskyard_taskdb.domain.names import group_name, task_name
 
 _TASK = re.compile(r"(?:tenants/([A-Za-z0-9._-]{1,64})/tasks/)?([A-Za-z0-9._-]{1,256})")
+_GROUP = re.compile(r"(?:tenants/([A-Za-z0-9._-]{1,64})/groups/)?([A-Za-z0-9._-]{1,265})")
 _ALIAS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _PATH = "task.spec.after"
 
@@ -30,7 +32,8 @@ def take_after(spec: task_pb2.TaskSpec, tenant_id: str) -> tuple[tuple[Prerequis
     for index, entry in enumerate(spec.after):
         item = _read(entry, tenant_id, f"{_PATH}[{index}]")
         if item.task_id in found:
-            raise FieldInvalid.of(f"{_PATH}[{index}].task", f"names {item.task_id!r} a second time")
+            field = "task" if group_of(item.task_id) is None else "group"
+            raise FieldInvalid.of(f"{_PATH}[{index}].{field}", f"names {item.task_id!r} a second time")
         if item.alias in aliases:
             raise FieldInvalid.of(
                 f"{_PATH}[{index}].alias", f"{item.alias!r} is the alias of an entry before"
@@ -38,8 +41,10 @@ def take_after(spec: task_pb2.TaskSpec, tenant_id: str) -> tuple[tuple[Prerequis
         found[item.task_id] = item
         if item.alias:
             aliases.add(item.alias)
+        group_id = group_of(item.task_id)
         stored.after.add(
-            task=task_name(tenant_id, item.task_id),
+            task=task_name(tenant_id, item.task_id) if group_id is None else "",
+            group=group_name(tenant_id, group_id) if group_id is not None else "",
             when=task_pb2.DependencyCondition.ValueType(item.condition),
             alias=item.alias or "",
         )
@@ -48,12 +53,9 @@ def take_after(spec: task_pb2.TaskSpec, tenant_id: str) -> tuple[tuple[Prerequis
 
 
 def _read(entry: task_pb2.Dependency, tenant_id: str, path: str) -> Prerequisite:
-    match = _TASK.fullmatch(entry.task)
-    if match is None:
-        problem = f"must be tenants/{{tenant}}/tasks/{{task}} or the id of a task, not {entry.task[:100]!r}"
-        raise FieldInvalid.of(f"{path}.task", problem)
-    if match[1] is not None and match[1] != tenant_id:
-        raise NotFound("task", entry.task)
+    prerequisite_id = _read_id(entry, tenant_id, path)
+    if entry.alias and entry.group:
+        raise FieldInvalid.of(f"{path}.alias", "is for a task: a group has no result of its own")
     if entry.alias and _ALIAS.fullmatch(entry.alias) is None:
         problem = (
             f"must be 1 to 64 of A-Z a-z 0-9 _ . -, and not begin with . or -, not {entry.alias[:100]!r}"
@@ -64,4 +66,19 @@ def _read(entry: task_pb2.Dependency, tenant_id: str, path: str) -> Prerequisite
     except ValueError:
         known = ", ".join(one.name for one in Condition)
         raise FieldInvalid.of(f"{path}.when", f"must be one of {known}, not {entry.when}") from None
-    return Prerequisite(match[2], condition, entry.alias or None)
+    return Prerequisite(prerequisite_id, condition, entry.alias or None)
+
+
+def _read_id(entry: task_pb2.Dependency, tenant_id: str, path: str) -> str:
+    if entry.task and entry.group:
+        raise FieldInvalid.of(path, "has both task and group; make two entries of it")
+    field, given = ("group", entry.group) if entry.group else ("task", entry.task)
+    match = (_GROUP if entry.group else _TASK).fullmatch(given)
+    if match is None:
+        problem = (
+            f"must be tenants/{{tenant}}/{field}s/{{{field}}} or the id of a {field}, not {given[:100]!r}"
+        )
+        raise FieldInvalid.of(f"{path}.{field}", problem)
+    if match[1] is not None and match[1] != tenant_id:
+        raise NotFound(field, given)
+    return as_prerequisite(match[2]) if entry.group else match[2]

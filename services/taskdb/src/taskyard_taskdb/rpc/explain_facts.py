@@ -7,6 +7,7 @@ from typing import Any
 
 from taskyard.errors import FieldViolation, InvalidArgument, NotFound
 from taskyard.v1 import lease_service_pb2, task_pb2, task_service_pb2
+from taskyard_taskdb.domain.group import prerequisite_name
 from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType, Kind
@@ -136,7 +137,7 @@ def _message(facts: Facts) -> Response:
     response.open_dependency_count = facts.open_dependencies
     for state in facts.dependencies:
         response.dependencies.add(
-            task=task_name(subject.tenant_id, state.task_id),
+            task=prerequisite_name(subject.tenant_id, state.task_id),
             phase=task_pb2.TaskPhase.ValueType(state.phase or 0),
             when=task_pb2.DependencyCondition.ValueType(state.condition),
         )

@@ -170,6 +170,7 @@ class SpecReader:
             metadata.annotations.SerializeToString() if metadata.HasField("annotations") else None,
             pack_labels(metadata.labels, searched),
             rules.tenant_id if rules is not None else None,
+            metadata.group or None,
             template.policy,
             template.packed_policy,
             template.admission,

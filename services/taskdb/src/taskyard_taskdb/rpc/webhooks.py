@@ -10,8 +10,10 @@ from taskyard.errors import FieldInvalid
 from taskyard.v1 import task_pb2
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.egress import Egress
+from taskyard_taskdb.domain.group import group_of
 from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.rpc import convert
+from taskyard_taskdb.rpc.group_messages import group_message, stored_group
 from taskyard_taskdb.storage.read.tasks import TaskRecord
 
 # The name and the value of a header: a token of HTTP, and text without control characters.
@@ -57,8 +59,31 @@ def check_callback(callback: task_pb2.Callback, path: str, egress: Egress) -> No
             )
 
 
+def _group_request(record: TaskRecord) -> tuple[str, dict[str, str], bytes]:
+    assert record.callback is not None and record.details is not None, "a webhook of a group has both"
+    callback = task_pb2.Callback.FromString(record.callback)
+    group = group_message(stored_group(record.details))
+    group.ClearField("callback")
+    headers = _headers(callback, ChangeEvent.GROUP_COMPLETED)
+    return callback.url, headers, json_format.MessageToJson(group, indent=None).encode()
+
+
+def _headers(callback: task_pb2.Callback, event: ChangeEvent) -> dict[str, str]:
+    return {
+        **callback.headers,
+        "content-type": "application/json",
+        "user-agent": "taskyard",
+        "taskyard-event": event.word,
+    }
+
+
 def webhook_request(record: TaskRecord) -> tuple[str, dict[str, str], bytes]:
-    """URL, headers and body for an ended task: its JSON without fields that may be secret or large."""
+    """URL, headers and body for an ended task: its JSON without fields that may be secret or large.
+
+    For a record of a group, see storage/webhook, those of the group.
+    """
+    if group_of(record.task_id) is not None:
+        return _group_request(record)
     task = convert.task_message(record, convert.FULL)
     callback = task_pb2.Callback()
     callback.CopyFrom(task.spec.callback)
@@ -68,10 +93,5 @@ def webhook_request(record: TaskRecord) -> tuple[str, dict[str, str], bytes]:
         task.spec.execution.script.ClearField("body")
     if task.spec.execution.wasm.WhichOneof("module") == "inline":
         task.spec.execution.wasm.ClearField("inline")
-    headers = {
-        **callback.headers,
-        "content-type": "application/json",
-        "user-agent": "taskyard",
-        "taskyard-event": ChangeEvent[f"TASK_{Phase(record.phase).name}"].word,
-    }
+    headers = _headers(callback, ChangeEvent[f"TASK_{Phase(record.phase).name}"])
     return callback.url, headers, json_format.MessageToJson(task, indent=None).encode()

@@ -13,6 +13,7 @@ from taskyard_taskdb.domain.schedule import Schedule
 from taskyard_taskdb.storage.archive import archive
 from taskyard_taskdb.storage.archive.archive import EndedTask
 from taskyard_taskdb.storage.batch import isolate
+from taskyard_taskdb.storage.group import groups
 from taskyard_taskdb.storage.housekeeping.overdue import BEFORE_ALL
 from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
@@ -33,8 +34,14 @@ PAGE = 250
 PAUSE_FACTOR = 2.0
 
 
+async def _delete_groups(tx: Tx, guard: Guard) -> int:
+    """Delete a page of groups whose tasks are gone; the outcome of an archived group is kept for a while."""
+    await guard(tx)
+    return await groups.delete_old(tx, DEFAULT_POLICY.retention, PAGE)
+
+
 class RetentionJob:
-    """Scans all tasks by primary key; a task that changed after it was found is skipped."""
+    """Scans all tasks by primary key; a task that changed after it was found is skipped. Then groups."""
 
     name = "retention"
     about = "move ended tasks to the archive, or delete them, after their retention"
@@ -56,8 +63,12 @@ class RetentionJob:
                 yield await self._archive_or_delete(guard, found[start : start + PAGE], types)
                 await asyncio.sleep(PAUSE_FACTOR * (time.monotonic() - began))
             if last is None:
-                return
+                break
             after = last
+        count = PAGE
+        while count == PAGE:
+            count = await self._pool.run(lambda tx: _delete_groups(tx, guard))
+            yield count
 
     async def _archive_or_delete(
         self, guard: Guard, page: Sequence[EndedTask], types: dict[Key, bool]

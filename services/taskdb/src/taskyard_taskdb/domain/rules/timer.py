@@ -14,6 +14,7 @@ from taskyard_taskdb.domain.event import (
     TotalTimeoutPassed,
     Unblocked,
 )
+from taskyard_taskdb.domain.group import prerequisite_name
 from taskyard_taskdb.domain.row import Act, Row
 from taskyard_taskdb.domain.rules.common import both, cancel_requested, held_back, in_phases
 from taskyard_taskdb.domain.rules.outcome import timeout_error
@@ -78,7 +79,7 @@ def unblock_paused(draft: Draft, event: Unblocked) -> None:
 
 def fail_dependent(draft: Draft, event: DependencyFailed) -> None:
     """Ends a task that can never start."""
-    name = f"tenants/{draft.task.tenant_id}/tasks/{event.prerequisite}"
+    name = prerequisite_name(draft.task.tenant_id, event.prerequisite)
     message = failure(name, event.phase)
     draft.details = {"reason": message, "prerequisite": name}
     draft.finish(Phase.CANCELLED, draft.now, RunError("DEPENDENCY_FAILED", ErrorClass.PERMANENT, message))

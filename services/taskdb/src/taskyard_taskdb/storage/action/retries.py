@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from taskyard.errors import NotFound, PhaseConflict
 from taskyard_taskdb.domain.event import RetryRequested
-from taskyard_taskdb.domain.names import task_name
+from taskyard_taskdb.domain.group import as_prerequisite, group_of, prerequisite_name
 from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.storage.dependency import edges, release
 from taskyard_taskdb.storage.dependency.backlog import rejudge
@@ -52,10 +52,10 @@ class Retries:
         judged = rejudge(needed, phases)
         if judged is None:
             gone = next(key for key in named if key not in phases)
-            raise NotFound("task", task_name(*gone))
+            raise NotFound("task" if group_of(gone[1]) is None else "group", prerequisite_name(*gone))
         if judged.failed is not None:
             failed_id, phase = judged.failed
-            name = task_name(task.tenant_id, failed_id)
+            name = prerequisite_name(task.tenant_id, failed_id)
             remedy = f"another outcome of {name}, which ended as {phase.name}; retry that with cascade"
             raise PhaseConflict(task.name, task.phase.name, remedy)
         self.judged[key] = judged
@@ -68,6 +68,8 @@ class Retries:
             self.accepted[key] = self.judged[key]
         if event.cascade and task.has_dependents:
             self.cascading.append(Ended(key, task.phase))
+        if event.cascade and task.group_id is not None:
+            self.cascading.append(Ended((key[0], as_prerequisite(task.group_id)), task.phase))
 
     async def store(self, tx: Tx, notice: CommitNotice, loaded: Loaded) -> None:
         """Store what the retried tasks wait for, and leave the dependents of others to the sweep."""

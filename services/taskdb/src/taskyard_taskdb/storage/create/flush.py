@@ -27,6 +27,7 @@ from taskyard_taskdb.storage.create.new_task import (
 from taskyard_taskdb.storage.create.request_ids import Method, Request
 from taskyard_taskdb.storage.create.slot_admission import Occupancy
 from taskyard_taskdb.storage.dependency.edges import Judged
+from taskyard_taskdb.storage.group import joining
 from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.slot.slots import SlotKey
@@ -56,7 +57,8 @@ def is_single(tasks: Sequence[NewTask]) -> bool:
 
 async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], CommitNotice]:
     """Stores what is new. Raises Refused for tasks whose slot is full, that are beyond a limit of their
-    tenant, that name an unknown prerequisite or each other, or whose request id was used differently.
+    tenant, that name an unknown prerequisite or each other, that join a closed group, or whose request id was
+    used differently.
 
     Raises UniqueViolation for a taken task id, and DataError for values that the database cannot store.
     """
@@ -97,6 +99,7 @@ async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], C
     await _check_limits(tx, planned)
     if planned:
         results |= await _insert(tx, planned, replaced)
+        await joining.count(tx, (item.task for item in planned))
         notice.changed = True
         if judged:
             notice.dependencies |= await _store_dependencies(tx, planned, fresh, judged)
@@ -308,6 +311,7 @@ _TASK_COLUMNS: tuple[tuple[str, arrays.Encoder], ...] = (
     ("annotations", arrays.byteas),
     ("labels", arrays.texts),
     ("task_type_tenant", arrays.texts),
+    ("group_id", arrays.texts),
 )
 
 
@@ -346,6 +350,7 @@ _COPIED_TASK = (
     "callback",
     "annotations",
     "labels",
+    "group_id",
 )
 _COPIED_QUEUE = ["class_id", "create_time", "priority", "tenant_id", "pinned_runner", "task_id"]
 

@@ -10,24 +10,24 @@ input AS MATERIALIZED (
         %(class_id)s::bigint[], %(priority)s::smallint[], %(pinned_runner)s::text[], %(task_type)s::text[],
         %(slot)s::text[], %(entity_type)s::text[], %(entity_id)s::text[], %(parent_task_id)s::text[],
         %(creator_type)s::smallint[], %(creator_id)s::text[], %(traceparent)s::text[], %(spec)s::bytea[],
-        %(callback)s::bytea[], %(annotations)s::bytea[], %(labels)s::text[], %(task_type_tenant)s::text[], %(policy)s::bytea[],
+        %(callback)s::bytea[], %(annotations)s::bytea[], %(labels)s::text[], %(task_type_tenant)s::text[], %(group_id)s::text[], %(policy)s::bytea[],
         %(restart)s::smallint[], %(overlap)s::smallint[], %(on_runner_lost)s::smallint[], %(max_retries)s::integer[],
         %(timed)s::boolean[], %(pending_reason)s::smallint[], %(not_before)s::timestamptz[],
         %(total_timeout)s::interval[], %(request_id)s::text[]) WITH ORDINALITY
         AS i (tenant_id, task_id, uid, kind, class_id, priority, pinned_runner, task_type, slot, entity_type, entity_id,
             parent_task_id, creator_type, creator_id, traceparent, spec, callback, annotations, labels,
-            task_type_tenant, policy, restart, overlap, on_runner_lost, max_retries, timed, pending_reason, not_before, total_timeout,
+            task_type_tenant, group_id, policy, restart, overlap, on_runner_lost, max_retries, timed, pending_reason, not_before, total_timeout,
             request_id, position)
 ),
 stored AS (
     INSERT INTO tasks (update_time, ready_time, next_attempt_time, phase, pending_reason, class_id, create_time,
         total_deadline, uid, max_retries, kind, priority, creator_type, restart, overlap, on_runner_lost, timed,
         tenant_id, task_id, task_type, task_type_tenant, pinned_runner, slot, entity_type, entity_id, parent_task_id, creator_id,
-        traceparent, spec, policy, callback, annotations, labels)
+        traceparent, spec, policy, callback, annotations, labels, group_id)
     SELECT now, CASE pending_reason WHEN 1 THEN now END, not_before, 1, pending_reason, class_id, now,
         now + total_timeout, CASE WHEN uid::text <> task_id THEN uid END, max_retries, kind, priority, creator_type, restart, overlap, on_runner_lost, timed,
         tenant_id, task_id, task_type, task_type_tenant, pinned_runner, slot, entity_type, entity_id, parent_task_id, creator_id,
-        traceparent, spec, policy, callback, annotations, labels::jsonb
+        traceparent, spec, policy, callback, annotations, labels::jsonb, group_id
     FROM input
 ),
 queued AS (
@@ -56,7 +56,7 @@ SELECT statement_timestamp()
 COPY tasks (create_time, update_time, ready_time, next_attempt_time, phase, pending_reason, class_id, total_deadline, uid,
     max_retries, kind, priority, creator_type, restart, overlap, on_runner_lost, timed, tenant_id, task_id, task_type,
     task_type_tenant, pinned_runner, slot, entity_type, entity_id, parent_task_id, creator_id, traceparent, spec, policy, callback,
-    annotations, labels)
+    annotations, labels, group_id)
 FROM STDIN (FORMAT binary)
 
 -- name: copy_queue

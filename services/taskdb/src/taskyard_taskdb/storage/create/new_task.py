@@ -42,6 +42,7 @@ class NewTask(NamedTuple):
     labels: str | None
     # Whose type it takes; None for a mere classification.
     task_type_tenant: str | None
+    group_id: str | None
     policy: TaskPolicy
     packed_policy: bytes | None
     admission: Admission
@@ -66,13 +67,14 @@ class NewTask(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether storing it concerns nothing but itself: no request id, slot, timer, limit or dependency."""
+        """Whether storing it concerns only itself: no request id, slot, timer, limit, dependency or group."""
         return (
             self.policy is DEFAULT_POLICY
             and not self.request_id
             and self.slot is None
             and not self.limited
             and not self.after
+            and self.group_id is None
         )
 
     @property

@@ -24,6 +24,7 @@ class Method(IntEnum):
     CREATE_TASK_TYPE = 7
     CREATE_SCHEDULE = 8
     RUN_SCHEDULE = 9
+    CREATE_GROUP = 11
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from taskyard_taskdb.domain.dependency import Condition, Prerequisite, is_met
 from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.storage import arrays
+from taskyard_taskdb.storage.group import groups
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.transition.load import Loaded
@@ -66,8 +67,9 @@ async def of_tasks(tx: Tx, keys: Iterable[Key]) -> dict[Key, list[Edge]]:
 
 
 async def phases_of(tx: Tx, keys: Sequence[Key], loaded: Loaded) -> dict[Key, Phase]:
-    """The phases of loaded tasks, and of those of the others that are archived."""
+    """The phases of loaded tasks, of groups, and of those of the others that are archived."""
     found = {key: loaded.tasks[key].phase for key in keys if key in loaded.tasks}
+    found |= await groups.phases_of(tx, keys)
     missing = [key for key in keys if key not in found]
     if missing:
         rows = await tx.fetch(statement("archived_phases"), key_arrays(missing))

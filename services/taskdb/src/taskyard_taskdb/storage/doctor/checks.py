@@ -8,7 +8,7 @@ from datetime import timedelta
 from enum import IntEnum
 
 from taskyard_kit.logs import get_log
-from taskyard_taskdb.domain.names import schedule_name, task_name, tenant_name
+from taskyard_taskdb.domain.names import group_name, schedule_name, task_name, tenant_name
 from taskyard_taskdb.storage.batch import isolate
 from taskyard_taskdb.storage.doctor import repairs
 from taskyard_taskdb.storage.doctor.repairs import (
@@ -167,6 +167,11 @@ CHECKS = (
         "dependencies", Severity.ERROR,
         "tasks that wait for prerequisites that have ended, or whose count of these is wrong",
         _query("doctor_dependencies"), in_transaction(repairs.settle_dependencies),
+    ),
+    Check(
+        "groups", Severity.ERROR, "groups whose counts differ from a recount, or whose parent has ended",
+        _query("doctor_groups"), run_statements("doctor_lock_groups", "doctor_recount_groups"),
+        lambda key: group_name(*key),
     ),
     Check(
         "counters", Severity.ERROR, "tenants whose counters differ from a recount",

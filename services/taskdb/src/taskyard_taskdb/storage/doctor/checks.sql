@@ -164,11 +164,12 @@ WITH waiting AS MATERIALIZED (
     SELECT t.tenant_id, t.task_id FROM tasks t WHERE t.held_time IS NOT NULL AND t.blocked
 ), counted AS MATERIALIZED (
     SELECT w.tenant_id, w.task_id, count(*) FILTER (WHERE d.open) AS open_count,
-        coalesce(bool_or(d.open AND p.end_time IS NOT NULL OR d.open AND p.task_id IS NULL)
-            FILTER (WHERE b.task_id IS NULL), false) AS missed
+        coalesce(bool_or(d.open AND (p.end_time IS NOT NULL OR g.complete_time IS NOT NULL
+            OR p.task_id IS NULL AND g.group_id IS NULL)) FILTER (WHERE b.task_id IS NULL), false) AS missed
     FROM waiting w
     JOIN dependencies d ON d.tenant_id = w.tenant_id AND d.task_id = w.task_id
     LEFT JOIN tasks p ON p.tenant_id = d.tenant_id AND p.task_id = d.prerequisite_id
+    LEFT JOIN groups g ON g.tenant_id = d.tenant_id AND 'groups/' || g.group_id = d.prerequisite_id
     LEFT JOIN dependency_backlog b ON b.tenant_id = d.tenant_id AND b.task_id = d.prerequisite_id AND b.kind = 1
     GROUP BY 1, 2
 )
@@ -181,6 +182,29 @@ UNION ALL
 SELECT b.tenant_id, b.task_id FROM blocked_tasks b
 WHERE NOT EXISTS (
     SELECT FROM tasks t WHERE t.tenant_id = b.tenant_id AND t.task_id = b.task_id AND t.blocked AND t.end_time IS NULL)
+
+-- name: doctor_groups
+-- Locks nothing: groups whose counts, with what is to be added to them, differ from a recount, and groups of children
+-- that the end of their parent has not closed. Ended tasks that were archived or deleted stay counted. tasks_by_group.
+WITH counted AS MATERIALIZED (
+    SELECT tenant_id, group_id, count(*) FILTER (WHERE end_time IS NULL) AS live,
+        count(*) FILTER (WHERE phase = 10) AS succeeded, count(*) FILTER (WHERE phase > 10) AS not_succeeded
+    FROM tasks WHERE group_id IS NOT NULL GROUP BY 1, 2
+), added AS MATERIALIZED (
+    SELECT tenant_id, group_id, sum(live) AS live, sum(succeeded) AS succeeded, sum(not_succeeded) AS not_succeeded,
+        count(closes) AS closes
+    FROM group_deltas GROUP BY 1, 2
+)
+SELECT g.tenant_id, g.group_id
+FROM groups g
+LEFT JOIN counted c ON c.tenant_id = g.tenant_id AND c.group_id = g.group_id
+LEFT JOIN added d ON d.tenant_id = g.tenant_id AND d.group_id = g.group_id
+LEFT JOIN tasks p ON p.tenant_id = g.tenant_id AND p.task_id = g.parent_task_id
+WHERE g.live_count + coalesce(d.live, 0) <> coalesce(c.live, 0)
+    OR g.succeeded_count + coalesce(d.succeeded, 0) < coalesce(c.succeeded, 0)
+    OR g.not_succeeded_count + coalesce(d.not_succeeded, 0) < coalesce(c.not_succeeded, 0)
+    OR g.parent_task_id IS NOT NULL AND g.close_time IS NULL AND (p.task_id IS NULL OR p.end_time IS NOT NULL)
+        AND coalesce(d.closes, 0) = 0
 
 -- name: doctor_log_differs
 -- Locks nothing: tasks that changed within a day and whose newest change has another version or is missing;

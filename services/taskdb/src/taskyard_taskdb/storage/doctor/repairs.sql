@@ -94,3 +94,37 @@ WHERE tenant_id = 'system' AND event = %(event)s::smallint AND resource_id = ANY
 SELECT sha256(coalesce(string_agg(record_send(ROW(last_id, after_id, change_count, first_time, last_time, form,
         previous_hash, hash)), ''::bytea ORDER BY last_id), ''::bytea))
 FROM seals WHERE last_id > %(after)s AND last_id <= %(until)s
+
+-- name: doctor_lock_groups
+-- Locks groups against the leader, who joins them and who waits for them, in key order; primary key of groups.
+SELECT FROM (
+    SELECT * FROM unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, group_id)
+    ORDER BY k.tenant_id COLLATE "C", k.group_id COLLATE "C"
+) k
+CROSS JOIN LATERAL (
+    SELECT FROM groups WHERE groups.tenant_id = k.tenant_id AND groups.group_id = k.group_id FOR UPDATE
+) g
+
+-- name: doctor_recount_groups
+-- Sets the counts of locked groups so that they are right once the deltas are added; tasks_by_group, group_deltas. One
+-- statement sees tasks and deltas of the same moment.
+UPDATE groups g SET live_count = c.live - d.live,
+    succeeded_count = greatest(g.succeeded_count, c.succeeded - d.succeeded),
+    not_succeeded_count = greatest(g.not_succeeded_count, c.not_succeeded - d.not_succeeded),
+    complete_time = CASE WHEN c.live > 0 THEN NULL ELSE g.complete_time END,
+    close_time = CASE WHEN g.parent_task_id IS NOT NULL AND NOT EXISTS (
+            SELECT FROM tasks p
+            WHERE p.tenant_id = g.tenant_id AND p.task_id = g.parent_task_id AND p.end_time IS NULL)
+        THEN coalesce(g.close_time, clock_timestamp()) ELSE g.close_time END
+FROM unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, group_id)
+CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE t.end_time IS NULL) AS live, count(*) FILTER (WHERE t.phase = 10) AS succeeded,
+        count(*) FILTER (WHERE t.phase > 10) AS not_succeeded
+    FROM tasks t WHERE t.tenant_id = k.tenant_id AND t.group_id = k.group_id
+) c
+CROSS JOIN LATERAL (
+    SELECT coalesce(sum(x.live), 0) AS live, coalesce(sum(x.succeeded), 0) AS succeeded,
+        coalesce(sum(x.not_succeeded), 0) AS not_succeeded
+    FROM group_deltas x WHERE x.tenant_id = k.tenant_id AND x.group_id = k.group_id
+) d
+WHERE g.tenant_id = k.tenant_id AND g.group_id = k.group_id

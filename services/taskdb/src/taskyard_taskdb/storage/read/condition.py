@@ -54,6 +54,7 @@ _COLUMNS: Mapping[str, Sql] = {
         else_=func.greatest(tasks.c.update_time, leases.c.schedule_time, leases.c.start_time),
     ),
     "metadata.creator.id": tasks.c.creator_id,
+    "metadata.group": tasks.c.group_id,
 }
 
 LIVE_TASKS = tasks.c.end_time.is_(None)
@@ -143,7 +144,16 @@ def sides(phases: frozenset[Phase]) -> tuple[Sql, ...]:
 
 
 _INDEXED = frozenset(
-    {"id", "spec.task_type", "spec.slot", "spec.entity.id", "status.runner", "metadata.parent_task", AFTER}
+    {
+        "id",
+        "spec.task_type",
+        "spec.slot",
+        "spec.entity.id",
+        "status.runner",
+        "metadata.parent_task",
+        "metadata.group",
+        AFTER,
+    }
 )
 
 

@@ -68,7 +68,10 @@ WHERE runner_id = ANY (%(runner_ids)s::text[]) AND free_resources IS NOT NULL
 -- name: explain_dependencies
 -- Locks nothing: what a task waits for, the first by position with their phases, and how many they are;
 -- dependencies_of_task, primary keys of tasks and leases.
-SELECT d.prerequisite_id, coalesce(l.phase, t.phase), d.condition, d.count
+SELECT d.prerequisite_id, coalesce(l.phase, t.phase,
+    CASE WHEN g.group_id IS NULL THEN NULL WHEN g.complete_time IS NULL THEN 1 WHEN g.not_succeeded_count > 0 THEN 11
+        ELSE 10 END),
+    d.condition, d.count
 FROM (
     SELECT *, count(*) OVER () AS count FROM dependencies
     WHERE tenant_id = %(tenant_id)s AND task_id = %(task_id)s AND open
@@ -76,13 +79,18 @@ FROM (
 ) d
 LEFT JOIN tasks t ON t.tenant_id = d.tenant_id AND t.task_id = d.prerequisite_id
 LEFT JOIN leases l ON l.tenant_id = d.tenant_id AND l.task_id = d.prerequisite_id
+LEFT JOIN groups g ON g.tenant_id = d.tenant_id AND g.group_id = substr(d.prerequisite_id, 8)
+    AND d.prerequisite_id LIKE 'groups/%%'
 ORDER BY d.position
 
 -- name: explain_prerequisites
--- Locks nothing: the phases of tasks, archived ones included; primary keys.
+-- Locks nothing: the phases of tasks, archived ones included, and of groups as of tasks; primary keys.
 SELECT k.task_id, coalesce(l.phase, t.phase, (
     SELECT a.phase FROM tasks_archive a WHERE a.tenant_id = k.tenant_id AND a.task_id = k.task_id
-    ORDER BY a.end_time DESC LIMIT 1))
+    ORDER BY a.end_time DESC LIMIT 1),
+    CASE WHEN g.group_id IS NULL THEN NULL WHEN g.complete_time IS NULL THEN 1 WHEN g.not_succeeded_count > 0 THEN 11
+        ELSE 10 END)
 FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_id)
 LEFT JOIN tasks t ON t.tenant_id = k.tenant_id AND t.task_id = k.task_id
 LEFT JOIN leases l ON l.tenant_id = k.tenant_id AND l.task_id = k.task_id
+LEFT JOIN groups g ON g.tenant_id = k.tenant_id AND g.group_id = substr(k.task_id, 8) AND k.task_id LIKE 'groups/%%'

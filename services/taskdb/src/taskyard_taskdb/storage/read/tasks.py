@@ -55,6 +55,7 @@ class TaskRecord:
     entity_type: str | None
     entity_id: str | None
     parent_task_id: str | None
+    group_id: str | None
     creator_type: int
     creator_id: str
     traceparent: str | None
@@ -94,10 +95,10 @@ COLUMNS = """t.tenant_id, t.task_id, coalesce(t.uid, t.task_id::uuid), coalesce(
     t.ready_time, t.next_attempt_time, coalesce(l.schedule_time, t.schedule_time),
     coalesce(l.start_time, t.start_time), t.end_time, t.checkpoint_sequence, t.exit_code, t.error_code,
     coalesce(l.runner_id, t.last_runner_id), t.kind, t.priority, t.class_id, t.pinned_runner, t.task_type,
-    t.task_type_tenant, t.slot, t.entity_type, t.entity_id, t.parent_task_id, t.creator_type, t.creator_id,
-    t.traceparent, t.spec, t.callback, t.annotations, t.labels, t.result, t.error, coalesce(l.progress,
-    t.progress), coalesce(l.details, t.details), l.runner_id, l.lease_id, coalesce(l.expire_time,
-    s.expire_time), coalesce(l.requested_action, 0), l.action, l.action_deadline"""
+    t.task_type_tenant, t.slot, t.entity_type, t.entity_id, t.parent_task_id, t.group_id, t.creator_type,
+    t.creator_id, t.traceparent, t.spec, t.callback, t.annotations, t.labels, t.result, t.error,
+    coalesce(l.progress, t.progress), coalesce(l.details, t.details), l.runner_id, l.lease_id,
+    coalesce(l.expire_time, s.expire_time), coalesce(l.requested_action, 0), l.action, l.action_deadline"""
 
 # The bytes of the documents in such a row; no value is decompressed for it.
 SIZE = """(octet_length(t.spec) + coalesce(octet_length(t.annotations), 0)
@@ -195,5 +196,6 @@ def filter_fields(task: TaskRecord) -> dict[str, Any]:
         "metadata.update_time": task.update_time,
         "metadata.creator.id": task.creator_id,
         "metadata.parent_task": None if parent is None else task_name(task.tenant_id, parent),
+        "metadata.group": task.group_id,
         "metadata.labels": task.labels or {},
     }

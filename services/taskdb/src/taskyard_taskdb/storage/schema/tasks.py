@@ -170,6 +170,7 @@ tasks = table(
         Boolean,
         doc="Some task names it in spec.after: its outcome is never plain. Null if none ever did.",
     ),
+    optional("group_id", key, doc="The group that counts it: its outcome is never plain."),
     PrimaryKeyConstraint("tenant_id", "task_id"),
     CheckConstraint("(phase >= 10) = (end_time IS NOT NULL)", name="ended_task_has_end_time"),
     CheckConstraint("phase NOT IN (11, 12, 14) OR error IS NOT NULL", name="failed_task_has_error"),
@@ -221,6 +222,15 @@ index(
     tasks.c.parent_task_id,
     tasks.c.create_time,
     where="parent_task_id IS NOT NULL",
+)
+
+index(
+    "tasks_by_group",
+    tasks.c.tenant_id,
+    tasks.c.group_id,
+    tasks.c.create_time,
+    tasks.c.task_id,
+    where="group_id IS NOT NULL",
 )
 
 index(

@@ -29,6 +29,7 @@ from taskyard_taskdb.storage.change_log.append import TASK, ChangeRow, insert_ch
 from taskyard_taskdb.storage.claim.lanes import LaneKey
 from taskyard_taskdb.storage.dependency import edges, release
 from taskyard_taskdb.storage.dependency.release import Cause, Ended, Released
+from taskyard_taskdb.storage.group import counts as group_counts
 from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.quarantine import quarantined_specs
@@ -69,6 +70,8 @@ async def write(
         await _write_rows(tx, released.steps, notice, {})
         steps = [*steps, *released.steps]
     notice.dependencies = released.left
+    if grouped := group_counts.deltas_of(steps):
+        await group_counts.add(tx, grouped)
     promoted = await _settle_slots(tx, steps)
     await _write_rows(tx, promoted, notice, {})
     counts = Delta() if delta is None else delta
@@ -93,7 +96,11 @@ async def _release_dependents(tx: Tx, steps: list[Steps]) -> Released:
         if step.before.has_dependents and step.before.phase.terminal and not step.task.phase.terminal
     ]
     if revived:
-        await release.forget(tx, [one.key for one in revived], Cause.ENDED)
+        keys = [one.key for one in revived]
+        await release.forget(tx, keys, Cause.ENDED)
+        await group_counts.close_groups_of_children(tx, keys, closes=False)
+    if ended:
+        await group_counts.close_groups_of_children(tx, [one.key for one in ended], closes=True)
     return await release.release(tx, ended) if ended else Released()
 
 

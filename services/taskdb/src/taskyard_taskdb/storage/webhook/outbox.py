@@ -77,6 +77,15 @@ async def store(tx: Tx, keys: Sequence[Key]) -> None:
     await tx.execute(statement("insert_webhooks"), params)
 
 
+async def store_groups(tx: Tx, keys: Sequence[Key]) -> None:
+    """Store the calls of groups that this transaction has completed; `keys` are tenants and group ids."""
+    params = {
+        "tenant_ids": arrays.texts([key[0] for key in keys]),
+        "group_ids": arrays.texts([key[1] for key in keys]),
+    }
+    await tx.execute(statement("insert_group_webhooks"), params)
+
+
 async def read_due(tx: Tx, in_flight: Sequence[int], page: int) -> list[Call]:
     """Return a page of due calls that are not in flight; of each task only the oldest."""
     rows = await tx.fetch(_DUE, {"in_flight": arrays.bigints(in_flight), "page": page})

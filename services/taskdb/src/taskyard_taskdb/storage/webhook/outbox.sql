@@ -9,6 +9,17 @@ CROSS JOIN LATERAL (
 WHERE t.callback IS NOT NULL
 ORDER BY k.n
 
+-- name: insert_group_webhooks
+-- Stores the calls of groups that the transaction has completed, each in the form of a row of tasks with the group as its
+-- details; primary key of groups.
+INSERT INTO webhooks (tenant_id, task_id, task)
+SELECT g.tenant_id, 'groups/' || g.group_id, jsonb_build_object(
+    'tenant_id', g.tenant_id, 'task_id', 'groups/' || g.group_id, 'uid', g.uid, 'version', g.completion_count,
+    'callback', to_jsonb(g.callback), 'details', to_jsonb(convert_to(to_jsonb(g)::text, 'UTF8')))
+FROM unnest(%(tenant_ids)s::text[], %(group_ids)s::text[]) AS k (tenant_id, group_id)
+JOIN groups g ON g.tenant_id = k.tenant_id AND g.group_id = k.group_id
+WHERE g.callback IS NOT NULL
+
 -- name: delete_webhook
 -- Deletes a call that was delivered or is given up; primary key, guarded by the attempt.
 DELETE FROM webhooks WHERE id = %(id)s AND attempt = %(attempt)s

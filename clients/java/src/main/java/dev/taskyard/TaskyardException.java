@@ -159,6 +159,8 @@ public class TaskyardException extends RuntimeException {
   /** Reason TASK_TYPE_DISABLED. */
   public static class TaskTypeDisabled extends FailedPrecondition { TaskTypeDisabled(String m, Data d) { super(m, d); } }
 
+  /** Reason GROUP_CLOSED. */
+  public static class GroupClosed extends FailedPrecondition { GroupClosed(String m, Data d) { super(m, d); } }
   /** Reason DELETION_PROTECTED. */
   public static class DeletionProtected extends FailedPrecondition { DeletionProtected(String m, Data d) { super(m, d); } }
 
@@ -289,6 +291,7 @@ public class TaskyardException extends RuntimeException {
         Map.entry("LEASE_EXPIRED", LeaseExpired::new),
         Map.entry("TASK_TYPE_DISABLED", TaskTypeDisabled::new),
         Map.entry("DELETION_PROTECTED", DeletionProtected::new),
+        Map.entry("GROUP_CLOSED", GroupClosed::new),
         Map.entry("TENANT_SUSPENDED", TenantSuspended::new),
         Map.entry("NOT_EMPTY", NotEmpty::new),
         Map.entry("CHECKPOINT_SEQUENCE_CONFLICT", CheckpointSequenceConflict::new),

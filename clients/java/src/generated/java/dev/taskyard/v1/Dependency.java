@@ -20,6 +20,7 @@ public  final class Dependency extends
     DependencyOrBuilder {
   private Dependency() {
     task_ = "";
+    group_ = "";
     alias_ = "";
   }
   public static final int TASK_FIELD_NUMBER = 1;
@@ -27,7 +28,7 @@ public  final class Dependency extends
   /**
    * <pre>
    * tenants/{tenant}/tasks/{task}, or the id of a task of the same tenant.  It exists or is
-   * archived; in an ATOMIC batch it may be an item of the same batch.
+   * archived; in an ATOMIC batch it may be an item of the same batch.  Either this or group.
    * </pre>
    *
    * <code>string task = 1 [json_name = "task"];</code>
@@ -40,7 +41,7 @@ public  final class Dependency extends
   /**
    * <pre>
    * tenants/{tenant}/tasks/{task}, or the id of a task of the same tenant.  It exists or is
-   * archived; in an ATOMIC batch it may be an item of the same batch.
+   * archived; in an ATOMIC batch it may be an item of the same batch.  Either this or group.
    * </pre>
    *
    * <code>string task = 1 [json_name = "task"];</code>
@@ -54,7 +55,7 @@ public  final class Dependency extends
   /**
    * <pre>
    * tenants/{tenant}/tasks/{task}, or the id of a task of the same tenant.  It exists or is
-   * archived; in an ATOMIC batch it may be an item of the same batch.
+   * archived; in an ATOMIC batch it may be an item of the same batch.  Either this or group.
    * </pre>
    *
    * <code>string task = 1 [json_name = "task"];</code>
@@ -70,7 +71,7 @@ public  final class Dependency extends
   /**
    * <pre>
    * tenants/{tenant}/tasks/{task}, or the id of a task of the same tenant.  It exists or is
-   * archived; in an ATOMIC batch it may be an item of the same batch.
+   * archived; in an ATOMIC batch it may be an item of the same batch.  Either this or group.
    * </pre>
    *
    * <code>string task = 1 [json_name = "task"];</code>
@@ -82,7 +83,7 @@ public  final class Dependency extends
   /**
    * <pre>
    * tenants/{tenant}/tasks/{task}, or the id of a task of the same tenant.  It exists or is
-   * archived; in an ATOMIC batch it may be an item of the same batch.
+   * archived; in an ATOMIC batch it may be an item of the same batch.  Either this or group.
    * </pre>
    *
    * <code>string task = 1 [json_name = "task"];</code>
@@ -92,6 +93,84 @@ public  final class Dependency extends
       com.google.protobuf.ByteString value) {
     checkByteStringIsUtf8(value);
     task_ = value.toStringUtf8();
+
+  }
+
+  public static final int GROUP_FIELD_NUMBER = 2;
+  private java.lang.String group_;
+  /**
+   * <pre>
+   * tenants/{tenant}/groups/{group}, or the id of a group of the same tenant.  It ends when it is
+   * complete: SUCCEEDED if all of its tasks succeeded.  To wait for a group closes it (one of a
+   * task's children closes with that task); it exists, or in an ATOMIC batch an item makes it.
+   * </pre>
+   *
+   * <code>string group = 2 [json_name = "group"];</code>
+   * @return The group.
+   */
+  @java.lang.Override
+  public java.lang.String getGroup() {
+    return group_;
+  }
+  /**
+   * <pre>
+   * tenants/{tenant}/groups/{group}, or the id of a group of the same tenant.  It ends when it is
+   * complete: SUCCEEDED if all of its tasks succeeded.  To wait for a group closes it (one of a
+   * task's children closes with that task); it exists, or in an ATOMIC batch an item makes it.
+   * </pre>
+   *
+   * <code>string group = 2 [json_name = "group"];</code>
+   * @return The bytes for group.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getGroupBytes() {
+    return com.google.protobuf.ByteString.copyFromUtf8(group_);
+  }
+  /**
+   * <pre>
+   * tenants/{tenant}/groups/{group}, or the id of a group of the same tenant.  It ends when it is
+   * complete: SUCCEEDED if all of its tasks succeeded.  To wait for a group closes it (one of a
+   * task's children closes with that task); it exists, or in an ATOMIC batch an item makes it.
+   * </pre>
+   *
+   * <code>string group = 2 [json_name = "group"];</code>
+   * @param value The group to set.
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void setGroup(
+      java.lang.String value) {
+    value.getClass();  // minimal bytecode null check
+
+    group_ = value;
+  }
+  /**
+   * <pre>
+   * tenants/{tenant}/groups/{group}, or the id of a group of the same tenant.  It ends when it is
+   * complete: SUCCEEDED if all of its tasks succeeded.  To wait for a group closes it (one of a
+   * task's children closes with that task); it exists, or in an ATOMIC batch an item makes it.
+   * </pre>
+   *
+   * <code>string group = 2 [json_name = "group"];</code>
+   */
+  private void clearGroup() {
+
+    group_ = getDefaultInstance().getGroup();
+  }
+  /**
+   * <pre>
+   * tenants/{tenant}/groups/{group}, or the id of a group of the same tenant.  It ends when it is
+   * complete: SUCCEEDED if all of its tasks succeeded.  To wait for a group closes it (one of a
+   * task's children closes with that task); it exists, or in an ATOMIC batch an item makes it.
+   * </pre>
+   *
+   * <code>string group = 2 [json_name = "group"];</code>
+   * @param value The bytes for group to set.
+   */
+  private void setGroupBytes(
+      com.google.protobuf.ByteString value) {
+    checkByteStringIsUtf8(value);
+    group_ = value.toStringUtf8();
 
   }
 
@@ -162,7 +241,8 @@ public  final class Dependency extends
   /**
    * <pre>
    * Name under which its result reaches the workload: TASKYARD_INPUTS_DIR/{alias}.json and
-   * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.
+   * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.  Only for a
+   * task.
    * </pre>
    *
    * <code>string alias = 4 [json_name = "alias"];</code>
@@ -175,7 +255,8 @@ public  final class Dependency extends
   /**
    * <pre>
    * Name under which its result reaches the workload: TASKYARD_INPUTS_DIR/{alias}.json and
-   * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.
+   * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.  Only for a
+   * task.
    * </pre>
    *
    * <code>string alias = 4 [json_name = "alias"];</code>
@@ -189,7 +270,8 @@ public  final class Dependency extends
   /**
    * <pre>
    * Name under which its result reaches the workload: TASKYARD_INPUTS_DIR/{alias}.json and
-   * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.
+   * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.  Only for a
+   * task.
    * </pre>
    *
    * <code>string alias = 4 [json_name = "alias"];</code>
@@ -205,7 +287,8 @@ public  final class Dependency extends
   /**
    * <pre>
    * Name under which its result reaches the workload: TASKYARD_INPUTS_DIR/{alias}.json and
-   * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.
+   * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.  Only for a
+   * task.
    * </pre>
    *
    * <code>string alias = 4 [json_name = "alias"];</code>
@@ -217,7 +300,8 @@ public  final class Dependency extends
   /**
    * <pre>
    * Name under which its result reaches the workload: TASKYARD_INPUTS_DIR/{alias}.json and
-   * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.
+   * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.  Only for a
+   * task.
    * </pre>
    *
    * <code>string alias = 4 [json_name = "alias"];</code>
@@ -334,7 +418,7 @@ public  final class Dependency extends
     /**
      * <pre>
      * tenants/{tenant}/tasks/{task}, or the id of a task of the same tenant.  It exists or is
-     * archived; in an ATOMIC batch it may be an item of the same batch.
+     * archived; in an ATOMIC batch it may be an item of the same batch.  Either this or group.
      * </pre>
      *
      * <code>string task = 1 [json_name = "task"];</code>
@@ -347,7 +431,7 @@ public  final class Dependency extends
     /**
      * <pre>
      * tenants/{tenant}/tasks/{task}, or the id of a task of the same tenant.  It exists or is
-     * archived; in an ATOMIC batch it may be an item of the same batch.
+     * archived; in an ATOMIC batch it may be an item of the same batch.  Either this or group.
      * </pre>
      *
      * <code>string task = 1 [json_name = "task"];</code>
@@ -361,7 +445,7 @@ public  final class Dependency extends
     /**
      * <pre>
      * tenants/{tenant}/tasks/{task}, or the id of a task of the same tenant.  It exists or is
-     * archived; in an ATOMIC batch it may be an item of the same batch.
+     * archived; in an ATOMIC batch it may be an item of the same batch.  Either this or group.
      * </pre>
      *
      * <code>string task = 1 [json_name = "task"];</code>
@@ -377,7 +461,7 @@ public  final class Dependency extends
     /**
      * <pre>
      * tenants/{tenant}/tasks/{task}, or the id of a task of the same tenant.  It exists or is
-     * archived; in an ATOMIC batch it may be an item of the same batch.
+     * archived; in an ATOMIC batch it may be an item of the same batch.  Either this or group.
      * </pre>
      *
      * <code>string task = 1 [json_name = "task"];</code>
@@ -391,7 +475,7 @@ public  final class Dependency extends
     /**
      * <pre>
      * tenants/{tenant}/tasks/{task}, or the id of a task of the same tenant.  It exists or is
-     * archived; in an ATOMIC batch it may be an item of the same batch.
+     * archived; in an ATOMIC batch it may be an item of the same batch.  Either this or group.
      * </pre>
      *
      * <code>string task = 1 [json_name = "task"];</code>
@@ -402,6 +486,85 @@ public  final class Dependency extends
         com.google.protobuf.ByteString value) {
       copyOnWrite();
       instance.setTaskBytes(value);
+      return this;
+    }
+
+    /**
+     * <pre>
+     * tenants/{tenant}/groups/{group}, or the id of a group of the same tenant.  It ends when it is
+     * complete: SUCCEEDED if all of its tasks succeeded.  To wait for a group closes it (one of a
+     * task's children closes with that task); it exists, or in an ATOMIC batch an item makes it.
+     * </pre>
+     *
+     * <code>string group = 2 [json_name = "group"];</code>
+     * @return The group.
+     */
+    @java.lang.Override
+    public java.lang.String getGroup() {
+      return instance.getGroup();
+    }
+    /**
+     * <pre>
+     * tenants/{tenant}/groups/{group}, or the id of a group of the same tenant.  It ends when it is
+     * complete: SUCCEEDED if all of its tasks succeeded.  To wait for a group closes it (one of a
+     * task's children closes with that task); it exists, or in an ATOMIC batch an item makes it.
+     * </pre>
+     *
+     * <code>string group = 2 [json_name = "group"];</code>
+     * @return The bytes for group.
+     */
+    @java.lang.Override
+    public com.google.protobuf.ByteString
+        getGroupBytes() {
+      return instance.getGroupBytes();
+    }
+    /**
+     * <pre>
+     * tenants/{tenant}/groups/{group}, or the id of a group of the same tenant.  It ends when it is
+     * complete: SUCCEEDED if all of its tasks succeeded.  To wait for a group closes it (one of a
+     * task's children closes with that task); it exists, or in an ATOMIC batch an item makes it.
+     * </pre>
+     *
+     * <code>string group = 2 [json_name = "group"];</code>
+     * @param value The group to set.
+     * @return This builder for chaining.
+     */
+    public Builder setGroup(
+        java.lang.String value) {
+      copyOnWrite();
+      instance.setGroup(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * tenants/{tenant}/groups/{group}, or the id of a group of the same tenant.  It ends when it is
+     * complete: SUCCEEDED if all of its tasks succeeded.  To wait for a group closes it (one of a
+     * task's children closes with that task); it exists, or in an ATOMIC batch an item makes it.
+     * </pre>
+     *
+     * <code>string group = 2 [json_name = "group"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearGroup() {
+      copyOnWrite();
+      instance.clearGroup();
+      return this;
+    }
+    /**
+     * <pre>
+     * tenants/{tenant}/groups/{group}, or the id of a group of the same tenant.  It ends when it is
+     * complete: SUCCEEDED if all of its tasks succeeded.  To wait for a group closes it (one of a
+     * task's children closes with that task); it exists, or in an ATOMIC batch an item makes it.
+     * </pre>
+     *
+     * <code>string group = 2 [json_name = "group"];</code>
+     * @param value The bytes for group to set.
+     * @return This builder for chaining.
+     */
+    public Builder setGroupBytes(
+        com.google.protobuf.ByteString value) {
+      copyOnWrite();
+      instance.setGroupBytes(value);
       return this;
     }
 
@@ -474,7 +637,8 @@ public  final class Dependency extends
     /**
      * <pre>
      * Name under which its result reaches the workload: TASKYARD_INPUTS_DIR/{alias}.json and
-     * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.
+     * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.  Only for a
+     * task.
      * </pre>
      *
      * <code>string alias = 4 [json_name = "alias"];</code>
@@ -487,7 +651,8 @@ public  final class Dependency extends
     /**
      * <pre>
      * Name under which its result reaches the workload: TASKYARD_INPUTS_DIR/{alias}.json and
-     * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.
+     * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.  Only for a
+     * task.
      * </pre>
      *
      * <code>string alias = 4 [json_name = "alias"];</code>
@@ -501,7 +666,8 @@ public  final class Dependency extends
     /**
      * <pre>
      * Name under which its result reaches the workload: TASKYARD_INPUTS_DIR/{alias}.json and
-     * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.
+     * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.  Only for a
+     * task.
      * </pre>
      *
      * <code>string alias = 4 [json_name = "alias"];</code>
@@ -517,7 +683,8 @@ public  final class Dependency extends
     /**
      * <pre>
      * Name under which its result reaches the workload: TASKYARD_INPUTS_DIR/{alias}.json and
-     * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.
+     * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.  Only for a
+     * task.
      * </pre>
      *
      * <code>string alias = 4 [json_name = "alias"];</code>
@@ -531,7 +698,8 @@ public  final class Dependency extends
     /**
      * <pre>
      * Name under which its result reaches the workload: TASKYARD_INPUTS_DIR/{alias}.json and
-     * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.
+     * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.  Only for a
+     * task.
      * </pre>
      *
      * <code>string alias = 4 [json_name = "alias"];</code>
@@ -562,12 +730,13 @@ public  final class Dependency extends
       case BUILD_MESSAGE_INFO: {
           java.lang.Object[] objects = new java.lang.Object[] {
             "task_",
+            "group_",
             "when_",
             "alias_",
           };
           java.lang.String info =
-              "\u0000\u0003\u0000\u0000\u0001\u0004\u0003\u0000\u0000\u0000\u0001\u0208\u0003\f" +
-              "\u0004\u0208";
+              "\u0000\u0004\u0000\u0000\u0001\u0004\u0004\u0000\u0000\u0000\u0001\u0208\u0002\u0208" +
+              "\u0003\f\u0004\u0208";
           return newMessageInfo(DEFAULT_INSTANCE, info, objects);
       }
       case GET_DEFAULT_INSTANCE: {

@@ -13,7 +13,7 @@ public interface DependencyOrBuilder extends
   /**
    * <pre>
    * tenants/{tenant}/tasks/{task}, or the id of a task of the same tenant.  It exists or is
-   * archived; in an ATOMIC batch it may be an item of the same batch.
+   * archived; in an ATOMIC batch it may be an item of the same batch.  Either this or group.
    * </pre>
    *
    * <code>string task = 1 [json_name = "task"];</code>
@@ -23,7 +23,7 @@ public interface DependencyOrBuilder extends
   /**
    * <pre>
    * tenants/{tenant}/tasks/{task}, or the id of a task of the same tenant.  It exists or is
-   * archived; in an ATOMIC batch it may be an item of the same batch.
+   * archived; in an ATOMIC batch it may be an item of the same batch.  Either this or group.
    * </pre>
    *
    * <code>string task = 1 [json_name = "task"];</code>
@@ -31,6 +31,30 @@ public interface DependencyOrBuilder extends
    */
   com.google.protobuf.ByteString
       getTaskBytes();
+
+  /**
+   * <pre>
+   * tenants/{tenant}/groups/{group}, or the id of a group of the same tenant.  It ends when it is
+   * complete: SUCCEEDED if all of its tasks succeeded.  To wait for a group closes it (one of a
+   * task's children closes with that task); it exists, or in an ATOMIC batch an item makes it.
+   * </pre>
+   *
+   * <code>string group = 2 [json_name = "group"];</code>
+   * @return The group.
+   */
+  java.lang.String getGroup();
+  /**
+   * <pre>
+   * tenants/{tenant}/groups/{group}, or the id of a group of the same tenant.  It ends when it is
+   * complete: SUCCEEDED if all of its tasks succeeded.  To wait for a group closes it (one of a
+   * task's children closes with that task); it exists, or in an ATOMIC batch an item makes it.
+   * </pre>
+   *
+   * <code>string group = 2 [json_name = "group"];</code>
+   * @return The bytes for group.
+   */
+  com.google.protobuf.ByteString
+      getGroupBytes();
 
   /**
    * <pre>
@@ -54,7 +78,8 @@ public interface DependencyOrBuilder extends
   /**
    * <pre>
    * Name under which its result reaches the workload: TASKYARD_INPUTS_DIR/{alias}.json and
-   * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.
+   * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.  Only for a
+   * task.
    * </pre>
    *
    * <code>string alias = 4 [json_name = "alias"];</code>
@@ -64,7 +89,8 @@ public interface DependencyOrBuilder extends
   /**
    * <pre>
    * Name under which its result reaches the workload: TASKYARD_INPUTS_DIR/{alias}.json and
-   * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.
+   * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.  Only for a
+   * task.
    * </pre>
    *
    * <code>string alias = 4 [json_name = "alias"];</code>

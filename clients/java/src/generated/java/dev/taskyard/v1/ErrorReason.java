@@ -298,6 +298,14 @@ public enum ErrorReason
   ERROR_REASON_DELETION_PROTECTED(52),
   /**
    * <pre>
+   * FAILED_PRECONDITION: the group takes no more tasks.
+   * </pre>
+   *
+   * <code>ERROR_REASON_GROUP_CLOSED = 54;</code>
+   */
+  ERROR_REASON_GROUP_CLOSED(54),
+  /**
+   * <pre>
    * ALREADY_EXISTS: another live agent uses this runner id.
    * </pre>
    *
@@ -719,6 +727,14 @@ public enum ErrorReason
   public static final int ERROR_REASON_DELETION_PROTECTED_VALUE = 52;
   /**
    * <pre>
+   * FAILED_PRECONDITION: the group takes no more tasks.
+   * </pre>
+   *
+   * <code>ERROR_REASON_GROUP_CLOSED = 54;</code>
+   */
+  public static final int ERROR_REASON_GROUP_CLOSED_VALUE = 54;
+  /**
+   * <pre>
    * ALREADY_EXISTS: another live agent uses this runner id.
    * </pre>
    *
@@ -912,6 +928,7 @@ public enum ErrorReason
       case 49: return ERROR_REASON_PROTOCOL_VERSION_UNSUPPORTED;
       case 51: return ERROR_REASON_LEASE_EXPIRED;
       case 52: return ERROR_REASON_DELETION_PROTECTED;
+      case 54: return ERROR_REASON_GROUP_CLOSED;
       case 50: return ERROR_REASON_RUNNER_ID_IN_USE;
       case 60: return ERROR_REASON_RESUME_TOKEN_EXPIRED;
       case 61: return ERROR_REASON_LOG_EPOCH_CHANGED;

@@ -23,6 +23,7 @@ public  final class TaskMetadata extends
     uid_ = "";
     parentTask_ = "";
     traceparent_ = "";
+    group_ = "";
   }
   private int bitField0_;
   public static final int ID_FIELD_NUMBER = 1;
@@ -792,6 +793,79 @@ java.lang.String defaultValue) {
       com.google.protobuf.ByteString value) {
     checkByteStringIsUtf8(value);
     traceparent_ = value.toStringUtf8();
+
+  }
+
+  public static final int GROUP_FIELD_NUMBER = 12;
+  private java.lang.String group_;
+  /**
+   * <pre>
+   * Id of the group that the task belongs to (GroupService); its first task makes the group.
+   * Tasks that a run creates belong to {task}.children unless they name another.  Immutable.
+   * </pre>
+   *
+   * <code>string group = 12 [json_name = "group"];</code>
+   * @return The group.
+   */
+  @java.lang.Override
+  public java.lang.String getGroup() {
+    return group_;
+  }
+  /**
+   * <pre>
+   * Id of the group that the task belongs to (GroupService); its first task makes the group.
+   * Tasks that a run creates belong to {task}.children unless they name another.  Immutable.
+   * </pre>
+   *
+   * <code>string group = 12 [json_name = "group"];</code>
+   * @return The bytes for group.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getGroupBytes() {
+    return com.google.protobuf.ByteString.copyFromUtf8(group_);
+  }
+  /**
+   * <pre>
+   * Id of the group that the task belongs to (GroupService); its first task makes the group.
+   * Tasks that a run creates belong to {task}.children unless they name another.  Immutable.
+   * </pre>
+   *
+   * <code>string group = 12 [json_name = "group"];</code>
+   * @param value The group to set.
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void setGroup(
+      java.lang.String value) {
+    value.getClass();  // minimal bytecode null check
+
+    group_ = value;
+  }
+  /**
+   * <pre>
+   * Id of the group that the task belongs to (GroupService); its first task makes the group.
+   * Tasks that a run creates belong to {task}.children unless they name another.  Immutable.
+   * </pre>
+   *
+   * <code>string group = 12 [json_name = "group"];</code>
+   */
+  private void clearGroup() {
+
+    group_ = getDefaultInstance().getGroup();
+  }
+  /**
+   * <pre>
+   * Id of the group that the task belongs to (GroupService); its first task makes the group.
+   * Tasks that a run creates belong to {task}.children unless they name another.  Immutable.
+   * </pre>
+   *
+   * <code>string group = 12 [json_name = "group"];</code>
+   * @param value The bytes for group to set.
+   */
+  private void setGroupBytes(
+      com.google.protobuf.ByteString value) {
+    checkByteStringIsUtf8(value);
+    group_ = value.toStringUtf8();
 
   }
 
@@ -1698,6 +1772,80 @@ java.lang.String defaultValue) {
       return this;
     }
 
+    /**
+     * <pre>
+     * Id of the group that the task belongs to (GroupService); its first task makes the group.
+     * Tasks that a run creates belong to {task}.children unless they name another.  Immutable.
+     * </pre>
+     *
+     * <code>string group = 12 [json_name = "group"];</code>
+     * @return The group.
+     */
+    @java.lang.Override
+    public java.lang.String getGroup() {
+      return instance.getGroup();
+    }
+    /**
+     * <pre>
+     * Id of the group that the task belongs to (GroupService); its first task makes the group.
+     * Tasks that a run creates belong to {task}.children unless they name another.  Immutable.
+     * </pre>
+     *
+     * <code>string group = 12 [json_name = "group"];</code>
+     * @return The bytes for group.
+     */
+    @java.lang.Override
+    public com.google.protobuf.ByteString
+        getGroupBytes() {
+      return instance.getGroupBytes();
+    }
+    /**
+     * <pre>
+     * Id of the group that the task belongs to (GroupService); its first task makes the group.
+     * Tasks that a run creates belong to {task}.children unless they name another.  Immutable.
+     * </pre>
+     *
+     * <code>string group = 12 [json_name = "group"];</code>
+     * @param value The group to set.
+     * @return This builder for chaining.
+     */
+    public Builder setGroup(
+        java.lang.String value) {
+      copyOnWrite();
+      instance.setGroup(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * Id of the group that the task belongs to (GroupService); its first task makes the group.
+     * Tasks that a run creates belong to {task}.children unless they name another.  Immutable.
+     * </pre>
+     *
+     * <code>string group = 12 [json_name = "group"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearGroup() {
+      copyOnWrite();
+      instance.clearGroup();
+      return this;
+    }
+    /**
+     * <pre>
+     * Id of the group that the task belongs to (GroupService); its first task makes the group.
+     * Tasks that a run creates belong to {task}.children unless they name another.  Immutable.
+     * </pre>
+     *
+     * <code>string group = 12 [json_name = "group"];</code>
+     * @param value The bytes for group to set.
+     * @return This builder for chaining.
+     */
+    public Builder setGroupBytes(
+        com.google.protobuf.ByteString value) {
+      copyOnWrite();
+      instance.setGroupBytes(value);
+      return this;
+    }
+
     // @@protoc_insertion_point(builder_scope:taskyard.v1.TaskMetadata)
   }
   @java.lang.Override
@@ -1727,11 +1875,12 @@ java.lang.String defaultValue) {
             "creator_",
             "parentTask_",
             "traceparent_",
+            "group_",
           };
           java.lang.String info =
-              "\u0000\u000b\u0000\u0001\u0001\u000b\u000b\u0001\u0000\u0000\u0001\u0208\u0002\u0208" +
-              "\u0003\u0002\u0004\u1009\u0000\u0005\u1009\u0001\u0006\u1009\u0002\u00072\b\u1009" +
-              "\u0003\t\u1009\u0004\n\u0208\u000b\u0208";
+              "\u0000\f\u0000\u0001\u0001\f\f\u0001\u0000\u0000\u0001\u0208\u0002\u0208\u0003\u0002" +
+              "\u0004\u1009\u0000\u0005\u1009\u0001\u0006\u1009\u0002\u00072\b\u1009\u0003\t\u1009" +
+              "\u0004\n\u0208\u000b\u0208\f\u0208";
           return newMessageInfo(DEFAULT_INSTANCE, info, objects);
       }
       case GET_DEFAULT_INSTANCE: {

@@ -251,4 +251,26 @@ java.lang.String defaultValue);
    */
   com.google.protobuf.ByteString
       getTraceparentBytes();
+
+  /**
+   * <pre>
+   * Id of the group that the task belongs to (GroupService); its first task makes the group.
+   * Tasks that a run creates belong to {task}.children unless they name another.  Immutable.
+   * </pre>
+   *
+   * <code>string group = 12 [json_name = "group"];</code>
+   * @return The group.
+   */
+  java.lang.String getGroup();
+  /**
+   * <pre>
+   * Id of the group that the task belongs to (GroupService); its first task makes the group.
+   * Tasks that a run creates belong to {task}.children unless they name another.  Immutable.
+   * </pre>
+   *
+   * <code>string group = 12 [json_name = "group"];</code>
+   * @return The bytes for group.
+   */
+  com.google.protobuf.ByteString
+      getGroupBytes();
 }

@@ -864,10 +864,10 @@ public final class TaskServiceGrpc {
     /**
      * <pre>
      * Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, or an entity that must exist;
      * TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
-     * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
+     * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED, GROUP_CLOSED);
      * RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
      * PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
      * </pre>
@@ -1248,10 +1248,10 @@ public final class TaskServiceGrpc {
     /**
      * <pre>
      * Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, or an entity that must exist;
      * TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
-     * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
+     * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED, GROUP_CLOSED);
      * RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
      * PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
      * </pre>
@@ -1644,10 +1644,10 @@ public final class TaskServiceGrpc {
     /**
      * <pre>
      * Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, or an entity that must exist;
      * TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
-     * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
+     * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED, GROUP_CLOSED);
      * RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
      * PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
      * </pre>
@@ -2020,10 +2020,10 @@ public final class TaskServiceGrpc {
     /**
      * <pre>
      * Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, or an entity that must exist;
      * TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
-     * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
+     * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED, GROUP_CLOSED);
      * RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
      * PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
      * </pre>
@@ -2393,10 +2393,10 @@ public final class TaskServiceGrpc {
     /**
      * <pre>
      * Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, or an entity that must exist;
      * TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
-     * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
+     * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED, GROUP_CLOSED);
      * RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
      * PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
      * </pre>
