@@ -19,6 +19,7 @@ from taskyard.v1 import (
     embedded_service_pb2_grpc,
     entity_service_pb2_grpc,
     lease_service_pb2_grpc,
+    limit_service_pb2_grpc,
     runner_service_pb2_grpc,
     schedule_service_pb2_grpc,
     session_service_pb2_grpc,
@@ -59,6 +60,7 @@ class Caller:
         self.task_types = self._stub(task_type_service_pb2_grpc.TaskTypeServiceStub)
         self.entities = self._stub(entity_service_pb2_grpc.EntityServiceStub)
         self.embedded = self._stub(embedded_service_pb2_grpc.EmbeddedServiceStub)
+        self.limits = self._stub(limit_service_pb2_grpc.LimitServiceStub)
         self.schedules = self._stub(schedule_service_pb2_grpc.ScheduleServiceStub)
 
     def _stub(self, stub: Callable[[Any], Any]) -> Any:

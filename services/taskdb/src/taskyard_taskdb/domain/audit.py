@@ -18,6 +18,7 @@ _COLLECTIONS = {
     "tenants": ResourceKind.TENANT,
     "auditRanges": ResourceKind.AUDIT,
     "schedules": ResourceKind.SCHEDULE,
+    "limits": ResourceKind.LIMIT,
 }
 _NAMES = {kind: collection for collection, kind in _COLLECTIONS.items()}
 _OWNED = (
@@ -26,6 +27,7 @@ _OWNED = (
     ResourceKind.QUARANTINE,
     ResourceKind.WEBHOOK,
     ResourceKind.SCHEDULE,
+    ResourceKind.LIMIT,
 )
 _UNOWNED = tuple(name for name, kind in _COLLECTIONS.items() if kind not in _OWNED)
 

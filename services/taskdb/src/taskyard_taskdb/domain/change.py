@@ -78,6 +78,9 @@ class ChangeEvent(IntEnum):
     SCHEDULE_BACKFILLED = 108
     # A task that a user asked for, beside the instants.
     SCHEDULE_RUN = 109
+    LIMIT_CREATED = 120
+    LIMIT_UPDATED = 121
+    LIMIT_DELETED = 122
 
     @property
     def word(self) -> str:
@@ -108,6 +111,7 @@ class ResourceKind(IntEnum):
     # A range of the change log, from its first to its last id.
     AUDIT = 8
     SCHEDULE = 9
+    LIMIT = 11
 
 
 BY_WORD: Mapping[str, ChangeEvent] = {event.word: event for event in ChangeEvent}

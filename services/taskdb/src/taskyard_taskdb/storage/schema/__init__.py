@@ -1,6 +1,6 @@
 """Every table, as SQLAlchemy describes it. Queries built of filters use the aliases."""
 
-from taskyard_taskdb.storage.schema import housekeeping, log, queue, runners, schedules, tenants  # noqa: F401
+from taskyard_taskdb.storage.schema import housekeeping, limits, log, queue, runners, schedules, tenants  # noqa: F401
 from taskyard_taskdb.storage.schema import leases as _leases
 from taskyard_taskdb.storage.schema import tasks as _tasks
 from taskyard_taskdb.storage.schema.base import metadata

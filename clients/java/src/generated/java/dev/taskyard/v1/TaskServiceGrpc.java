@@ -864,7 +864,7 @@ public final class TaskServiceGrpc {
     /**
      * <pre>
      * Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, a limit, or an entity that must exist;
      * TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
      * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
@@ -1246,7 +1246,7 @@ public final class TaskServiceGrpc {
     /**
      * <pre>
      * Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, a limit, or an entity that must exist;
      * TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
      * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
@@ -1640,7 +1640,7 @@ public final class TaskServiceGrpc {
     /**
      * <pre>
      * Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, a limit, or an entity that must exist;
      * TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
      * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
@@ -2014,7 +2014,7 @@ public final class TaskServiceGrpc {
     /**
      * <pre>
      * Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, a limit, or an entity that must exist;
      * TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
      * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
@@ -2385,7 +2385,7 @@ public final class TaskServiceGrpc {
     /**
      * <pre>
      * Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, a limit, or an entity that must exist;
      * TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
      * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
