@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,11 @@ from services.taskdb.tests.rpc.limit_calls import (
 from services.taskdb.tests.yard import Yard, failed, started, succeeded
 from taskyard import errors
 from taskyard.v1 import common_pb2, limit_pb2, limit_service_pb2, task_pb2, task_service_pb2
+from taskyard_taskdb.domain.task import SYSTEM
 from taskyard_taskdb.storage.archive import archive
+from taskyard_taskdb.storage.doctor.checks import CHECKS, run_check
+from taskyard_taskdb.storage.doctor.repairs import RepairContext
+from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.tenant.removal import TenantRemoval
 
 QUEUED, LIMITED = task_pb2.PENDING_REASON_QUEUED, task_pb2.PENDING_REASON_LIMITED
@@ -52,7 +57,8 @@ async def recount(taskdb: RunningTaskDb) -> bool:
     """Whether what is counted is what tasks hold, of limits and of keys."""
     totals = await taskdb.rows(
         "SELECT l.limit_id FROM limits l WHERE l.held <> ("
-        "SELECT coalesce(sum(u.units), 0) FROM task_limits u JOIN tasks t USING (tenant_id, task_id) WHERE u.limit_id = l.limit_id AND u.held AND t.limited)"
+        "SELECT coalesce(sum(u.units), 0) FROM task_limits u JOIN tasks t USING (tenant_id, task_id) "
+        "WHERE u.limit_id = l.limit_id AND u.held AND t.limited)"
     )
     keys = await taskdb.rows(
         "SELECT limit_id, key, sum(units) FROM task_limits WHERE held GROUP BY 1, 2 "
@@ -396,6 +402,59 @@ async def test_limits_are_listed_and_audited(tenant: Caller) -> None:
     assert ("limit.updated", limit_name("b")) in words
     assert ("limit.deleted", limit_name("c")) in words
     assert ("limit.created", limit_name("a")) in words
+
+
+async def test_doctor_recounts_limits_and_repairs_tasks_that_wait_wrongly(
+    tenant: Caller, taskdb: RunningTaskDb
+) -> None:
+    await create_limit(tenant, "api", max_running=3, max_running_per_key=2)
+    await submit(tenant, "a", "b", "waits", limits=["api:k"])
+    checks = [next(one for one in CHECKS if one.name == name) for name in ("limited-tasks", "limits")]
+    for check in checks:
+        assert (await run_check(taskdb.pool, check)).count == 0
+    await taskdb.execute("UPDATE limits SET held = 3")
+    await taskdb.execute("UPDATE limit_keys SET held = 1")
+    await taskdb.execute("INSERT INTO limit_keys VALUES (1, 'default', 'api', 'nobody')")
+    context = RepairContext(taskdb.pool, lambda _: None, SYSTEM, no_job)
+    recounted = await run_check(taskdb.pool, checks[1], context)
+    assert (recounted.count, recounted.repaired, recounted.remaining) == (1, 1, 0)
+    assert (await get_limit(tenant, "api")).running_units == 2
+    await taskdb.execute("UPDATE task_limits SET wait_time = NULL WHERE task_id = 'waits'")
+    await taskdb.execute("UPDATE task_limits SET wait_time = now() WHERE task_id = 'a'")
+    repaired = await run_check(taskdb.pool, checks[0], context)
+    assert (repaired.count, repaired.remaining) == (2, 0)
+    await taskdb.succeed(name("a"))
+    await sweep(taskdb)
+    assert await reasons(tenant, "waits") == [QUEUED]
+    assert await recount(taskdb)
+
+
+async def no_job(job: str) -> None:
+    """No job runs here."""
+
+
+async def test_tasks_without_limits_cost_no_statement(
+    tenant: Caller, taskdb: RunningTaskDb, yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await create_limit(tenant, "api", max_running=1)
+    seen: list[str] = []
+    for method in ("fetch", "fetch_row", "execute"):
+        original = getattr(Tx, method)
+
+        async def record(self: Tx, sql: str, *args: Any, original: Any = original, **options: Any) -> Any:
+            seen.append(sql)
+            return await original(self, sql, *args, **options)
+
+        monkeypatch.setattr(Tx, method, record)
+    await tenant.create(task_id="plain")
+    await tenant.create(task_id="slot", slot="s")
+    runner, _ = await yard.hello(lease_seconds=300)
+    for assignment in (await yard.claim(runner)).assignments:
+        await yard.report(runner, started(assignment), succeeded(assignment))
+    await tenant.create(task_id="fails")
+    await taskdb.fail(name("fails"))
+    words = ("task_limits", "limit_keys", "limit_starts", "FROM limits", "UPDATE limits", "SET limited")
+    assert seen and not [sql for sql in seen if any(word in sql for word in words)]
 
 
 async def test_limits_of_a_task_go_with_it(tenant: Caller, taskdb: RunningTaskDb) -> None:

@@ -219,8 +219,17 @@ class Book:
 
 async def lock(tx: Tx, keys: Iterable[LimitKey]) -> Book:
     """Lock limits in their order; those that do not exist are left out."""
+    return await _read(tx, "lock_limits", keys)
+
+
+async def peek(tx: Tx, keys: Iterable[LimitKey]) -> Book:
+    """The limits without a lock; nothing may be written."""
+    return await _read(tx, "peek_limits", keys)
+
+
+async def _read(tx: Tx, name: str, keys: Iterable[LimitKey]) -> Book:
     looked = frozenset(keys)
-    rows = await tx.fetch(statement("lock_limits"), limit_arrays(sorted(looked)))
+    rows = await tx.fetch(statement(name), limit_arrays(sorted(looked)))
     limits: dict[LimitKey, LockedLimit] = {}
     totals: dict[LimitKey, Gauge] = {}
     for tenant_id, limit_id, *columns, held, last_key, try_time, deleted, _ in rows:
@@ -229,13 +238,6 @@ async def lock(tx: Tx, keys: Iterable[LimitKey]) -> Book:
         totals[(tenant_id, limit_id)] = Gauge(held)
     now = max(row[-1] for row in rows) if rows else await database_time(tx)
     return Book(now, looked, limits, totals)
-
-
-async def peek(tx: Tx, keys: Iterable[LimitKey]) -> Book:
-    """The limits without a lock, to see who is next."""
-    rows = await tx.fetch(statement("peek_limits"), limit_arrays(sorted(set(keys))))
-    limits = {(row[0], row[1]): LockedLimit(UNBOUNDED, row[2], None, False) for row in rows}
-    return Book(await database_time(tx), frozenset(), limits, {})
 
 
 def read_rules(columns: Sequence[object]) -> Rules:

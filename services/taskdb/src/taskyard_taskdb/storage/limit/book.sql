@@ -13,8 +13,10 @@ CROSS JOIN LATERAL (
 ) l
 
 -- name: peek_limits
--- Locks nothing: whose turn was last; primary key of limits.
-SELECT l.tenant_id, l.limit_id, l.last_key
+-- Locks nothing; as lock_limits.
+SELECT l.tenant_id, l.limit_id, l.max_running, l.max_running_per_key, l.starts_count, l.starts_per,
+    l.starts_per_key_count, l.starts_per_key_per, l.held, l.last_key, l.try_time, l.delete_time IS NOT NULL,
+    clock_timestamp()
 FROM unnest(%(tenant_ids)s::text[], %(limit_ids)s::text[]) AS k (tenant_id, limit_id)
 JOIN limits l ON l.tenant_id = k.tenant_id AND l.limit_id = k.limit_id
 
