@@ -11,6 +11,7 @@ import grpc.aio
 from taskyard.status import from_rpc_error
 from taskyard.v1 import (
     lease_service_pb2_grpc,
+    limit_service_pb2_grpc,
     schedule_service_pb2_grpc,
     session_service_pb2_grpc,
     task_service_pb2_grpc,
@@ -39,6 +40,7 @@ class Caller:
         self.tasks = self._stub(task_service_pb2_grpc.TaskServiceStub)
         self.leases = self._stub(lease_service_pb2_grpc.LeaseServiceStub)
         self.sessions = self._stub(session_service_pb2_grpc.SessionServiceStub)
+        self.limits = self._stub(limit_service_pb2_grpc.LimitServiceStub)
         self.schedules = self._stub(schedule_service_pb2_grpc.ScheduleServiceStub)
 
     def _stub(self, stub: Callable[[Any], Any]) -> Any:

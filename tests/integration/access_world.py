@@ -122,6 +122,7 @@ class AccessWorld:
             ended=f"ended-{mark}",
             task_type=f"type-{mark}",
             schedule=f"schedule-{mark}",
+            limit=f"limit-{mark}",
             api_key=made.api_key.name.removeprefix("apiKeys/"),
             secret=made.secret,
             runner=f"worker-{tenant}",
@@ -145,6 +146,9 @@ class AccessWorld:
         new_schedule: Any = messages_of("/taskyard.v1.ScheduleService/CreateSchedule", o)[0]
         new_schedule.schedule_id, new_schedule.schedule.description = o.schedule, description
         await self.service.call("/taskyard.v1.ScheduleService/CreateSchedule", new_schedule, admin)
+        new_limit: Any = messages_of("/taskyard.v1.LimitService/CreateLimit", o)[0]
+        new_limit.limit_id, new_limit.limit.description = o.limit, description
+        await self.service.call("/taskyard.v1.LimitService/CreateLimit", new_limit, admin)
         return o
 
     async def _lease(self, o: Objects) -> lease_pb2.LeaseRef:
@@ -187,6 +191,7 @@ def missing(o: Objects) -> Objects:
         ended="gone",
         task_type="gone",
         schedule="gone",
+        limit="gone",
         **_elsewhere(o, o.tenant),
     )
 

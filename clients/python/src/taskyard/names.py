@@ -21,6 +21,11 @@ def task_type_name(tenant: str, task_type: str) -> str:
     return task_type if task_type.startswith("tenants/") else f"{tenant_name(tenant)}/taskTypes/{task_type}"
 
 
+def limit_name(tenant: str, limit: str) -> str:
+    """The full name of a limit that is given by id or by full name."""
+    return limit if limit.startswith("tenants/") else f"{tenant_name(tenant)}/limits/{limit}"
+
+
 def schedule_name(tenant: str, schedule: str) -> str:
     """The full name of a schedule that is given by id or by full name."""
     return schedule if schedule.startswith("tenants/") else f"{tenant_name(tenant)}/schedules/{schedule}"

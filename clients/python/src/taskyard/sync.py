@@ -13,6 +13,7 @@ from taskyard.admin import Admin
 from taskyard.client import Client
 from taskyard.context import Context
 from taskyard.convert import Seconds
+from taskyard.named_limits import Limits
 from taskyard.schedules import Schedules
 from taskyard.stream import Stream
 
@@ -122,6 +123,20 @@ class SyncAdmin(_Waiting[Admin]):
     webhook_deliveries = _iterating(Admin.webhook_deliveries)
 
 
+class SyncLimits(_Waiting[Limits]):
+    """Limits without await."""
+
+    def __init__(self, target: Limits, loop: _Loop) -> None:
+        self._target = target
+        self._loop = loop
+
+    create = _waiting(Limits.create)
+    get = _waiting(Limits.get)
+    list = _iterating(Limits.list)
+    put = _waiting(Limits.put)
+    delete = _waiting(Limits.delete)
+
+
 class SyncSchedules(_Waiting[Schedules]):
     """Schedules without await."""
 
@@ -180,6 +195,11 @@ class SyncClient(_Waiting[Client]):
     def admin(self) -> SyncAdmin:
         """The administrator's API."""
         return SyncAdmin(self._target.admin, self._loop)
+
+    @functools.cached_property
+    def limits(self) -> SyncLimits:
+        """Named limits."""
+        return SyncLimits(self._target.limits, self._loop)
 
     @functools.cached_property
     def schedules(self) -> SyncSchedules:

@@ -37,6 +37,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "submit": Entry("launch", "submit", "Create a task, or many, and print the ids."),
         "apply": Entry("apply", "apply", "Create or update tenants, types, schedules and tasks from a file."),
         "diff": Entry("apply", "diff", "Show what apply would change."),
+        "limits": Entry("limits", "limits", "List named limits; create, change or delete one."),
         "schedule": Entry("schedules", "schedule", "List schedules; create, pause, run or preview one."),
         "report": Entry("report", "report", "Report the status of an external task, as its owner."),
         "get": Entry("read", "get", "Show tasks."),
