@@ -31,6 +31,7 @@ STORES = frozenset(
         "mark_prerequisites",
         "replace_spec",
         "set_blocked",
+        "set_limited",
         "update_leases",
         "update_tasks",
     }

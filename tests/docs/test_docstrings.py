@@ -15,6 +15,7 @@ import taskyard
 from taskyard import builders, script
 from taskyard.admin import Admin
 from taskyard.groups import Groups
+from taskyard.named_limits import Limits
 from taskyard.schedules import Schedules
 from taskyard.v1 import api_key_pb2, task_type_pb2, tenant_pb2
 from tests.acceptance.suite import Suite
@@ -107,6 +108,15 @@ async def test_the_examples_of_groups_run_one_after_the_other(context: dict[str,
                 await execute(example(member), {**context, "client": client})
             except Exception as error:
                 raise AssertionError(f"the example of Groups.{name} fails") from error
+
+
+async def test_the_examples_of_limits_run_one_after_the_other(context: dict[str, Any]) -> None:
+    async with taskyard.Client() as client:
+        for name, member in public(Limits).items():
+            try:
+                await execute(example(member), {**context, "timedelta": timedelta, "client": client})
+            except Exception as error:
+                raise AssertionError(f"the example of Limits.{name} fails") from error
 
 
 async def test_the_example_of_the_client_itself_runs(context: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from taskyard.status import from_rpc_error
 from taskyard.v1 import (
     group_service_pb2_grpc,
     lease_service_pb2_grpc,
+    limit_service_pb2_grpc,
     schedule_service_pb2_grpc,
     session_service_pb2_grpc,
     task_service_pb2_grpc,
@@ -41,6 +42,7 @@ class Caller:
         self.leases = self._stub(lease_service_pb2_grpc.LeaseServiceStub)
         self.sessions = self._stub(session_service_pb2_grpc.SessionServiceStub)
         self.groups = self._stub(group_service_pb2_grpc.GroupServiceStub)
+        self.limits = self._stub(limit_service_pb2_grpc.LimitServiceStub)
         self.schedules = self._stub(schedule_service_pb2_grpc.ScheduleServiceStub)
 
     def _stub(self, stub: Callable[[Any], Any]) -> Any:

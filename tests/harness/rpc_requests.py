@@ -19,6 +19,7 @@ from taskyard.v1 import (
     checkpoint_pb2,
     common_pb2,
     lease_pb2,
+    limit_pb2,
     log_pb2,
     runner_pb2,
     schedule_pb2,
@@ -32,6 +33,7 @@ from taskyard.v1 import entity_service_pb2 as Q
 from taskyard.v1 import explain_service_pb2 as E
 from taskyard.v1 import group_service_pb2 as GR
 from taskyard.v1 import lease_service_pb2 as L
+from taskyard.v1 import limit_service_pb2 as I
 from taskyard.v1 import runner_link_service_pb2 as N
 from taskyard.v1 import runner_service_pb2 as R
 from taskyard.v1 import schedule_service_pb2 as H
@@ -61,6 +63,7 @@ class Objects:
     task_type: str = "type"
     schedule: str = "schedule"
     group: str = "group"
+    limit: str = "limit"
     api_key: str = "key"
     runner: str = "runner"
     runner_key: str = "key"
@@ -85,6 +88,10 @@ class Objects:
     @property
     def type_name(self) -> str:
         return f"{self.parent}/taskTypes/{self.task_type}"
+
+    @property
+    def limit_name(self) -> str:
+        return f"{self.parent}/limits/{self.limit}"
 
     @property
     def schedule_name(self) -> str:
@@ -147,6 +154,11 @@ def _task_type() -> task_type_pb2.TaskType:
         execution=task_pb2.Execution(command=task_pb2.CommandExecution(program="true")),
         allow_execution_override=True,
     )
+
+
+def _update_limit(o: Objects) -> I.UpdateLimitRequest:
+    made = limit_pb2.Limit(name=o.limit_name, description="b")
+    return I.UpdateLimitRequest(limit=made, update_mask=field_mask_pb2.FieldMask(paths=["description"]))
 
 
 def _schedule() -> schedule_pb2.Schedule:
@@ -340,6 +352,17 @@ _SERVICES: Mapping[str, Mapping[str, Callable[[Objects], Any]]] = {
         "RenewEmbeddedTasks": lambda o: B.RenewEmbeddedTasksRequest(holder_id=HOLDER, leases=[o.lease]),
         "ReportEmbeddedTasks": lambda o: B.ReportEmbeddedTasksRequest(holder_id=HOLDER, reports=[report(o)]),
         "AppendEmbeddedLogs": lambda o: B.AppendEmbeddedLogsRequest(holder_id=HOLDER, batches=[log_batch(o)]),
+    },
+    "taskyard.v1.LimitService": {
+        "CreateLimit": lambda o: I.CreateLimitRequest(
+            parent=o.parent,
+            limit_id=o.unused_id()[:64],
+            limit=limit_pb2.Limit(max_running=1, description="a"),
+        ),
+        "GetLimit": lambda o: I.GetLimitRequest(name=o.limit_name),
+        "ListLimits": lambda o: I.ListLimitsRequest(parent=o.parent, page_size=2),
+        "UpdateLimit": _update_limit,
+        "DeleteLimit": lambda o: I.DeleteLimitRequest(name=o.limit_name),
     },
     "taskyard.v1.ScheduleService": {
         "CreateSchedule": lambda o: H.CreateScheduleRequest(

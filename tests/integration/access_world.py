@@ -123,6 +123,7 @@ class AccessWorld:
             task_type=f"type-{mark}",
             schedule=f"schedule-{mark}",
             group=f"group-{mark}",
+            limit=f"limit-{mark}",
             api_key=made.api_key.name.removeprefix("apiKeys/"),
             secret=made.secret,
             runner=f"worker-{tenant}",
@@ -149,6 +150,9 @@ class AccessWorld:
         new_group: Any = messages_of("/taskyard.v1.GroupService/CreateGroup", o)[0]
         new_group.group_id = o.group
         await self.service.call("/taskyard.v1.GroupService/CreateGroup", new_group, admin)
+        new_limit: Any = messages_of("/taskyard.v1.LimitService/CreateLimit", o)[0]
+        new_limit.limit_id, new_limit.limit.description = o.limit, description
+        await self.service.call("/taskyard.v1.LimitService/CreateLimit", new_limit, admin)
         return o
 
     async def _lease(self, o: Objects) -> lease_pb2.LeaseRef:
@@ -192,6 +196,7 @@ def missing(o: Objects) -> Objects:
         task_type="gone",
         schedule="gone",
         group="gone",
+        limit="gone",
         **_elsewhere(o, o.tenant),
     )
 

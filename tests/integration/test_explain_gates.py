@@ -95,6 +95,33 @@ async def test_dependency_on_a_group(place: Tenancy) -> None:
     assert closed(response) == ["DEPENDENCY"] and "does not exist" in response.summary
 
 
+async def test_limit(place: Tenancy) -> None:
+    runner = await place.runner()
+    await place.client.limits.create("api", max_running_per_key=1)
+    await place.client.limits.create("rate", starts=(1, timedelta(hours=1)))
+    first = await place.create(command("true", limits=["api:k"]))
+    task = await place.create(command("true", limits=["api:k"]))
+    response = await place.explain(task)
+    assert closed(response) == ["LIMIT"]
+    assert gate(response).blocker.endswith("/limits/api") and "max_running_per_key" in response.summary
+    response = await place.explain(command("true", limits=["api:k"]))
+    assert closed(response) == ["LIMIT"] and "1 tasks of its key" in response.summary
+    assert (await place.explain(command("true", limits=["api:other"]))).runnable
+    response = await place.explain(command("true", limits=["none"]))
+    assert closed(response) == ["LIMIT"] and "does not exist" in response.summary
+    await place.runs(runner, first)
+    await place.runs(runner, task)
+    await place.runs(runner, await place.create(command("true", limits=["rate"])))
+    late = await place.create(command("true", limits=["rate"]))
+    response = await place.explain(late)
+    assert closed(response) == ["LIMIT"]
+    opens = gate(response).open_time.ToDatetime(UTC)
+    assert timedelta(minutes=59) < opens - datetime.now(UTC) < timedelta(minutes=61)
+    assert response.earliest_time == gate(response).open_time
+    await place.client.limits.delete("rate")
+    await place.runs(runner, late)
+
+
 async def test_phase_running_and_succeeded(place: Tenancy) -> None:
     runner = await place.runner()
     task = await place.create(command("true"))

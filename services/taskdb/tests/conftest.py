@@ -20,6 +20,7 @@ from taskyard.v1 import (
     entity_service_pb2_grpc,
     group_service_pb2_grpc,
     lease_service_pb2_grpc,
+    limit_service_pb2_grpc,
     runner_service_pb2_grpc,
     schedule_service_pb2_grpc,
     session_service_pb2_grpc,
@@ -61,6 +62,7 @@ class Caller:
         self.entities = self._stub(entity_service_pb2_grpc.EntityServiceStub)
         self.embedded = self._stub(embedded_service_pb2_grpc.EmbeddedServiceStub)
         self.groups = self._stub(group_service_pb2_grpc.GroupServiceStub)
+        self.limits = self._stub(limit_service_pb2_grpc.LimitServiceStub)
         self.schedules = self._stub(schedule_service_pb2_grpc.ScheduleServiceStub)
 
     def _stub(self, stub: Callable[[Any], Any]) -> Any:

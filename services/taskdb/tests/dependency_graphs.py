@@ -160,7 +160,7 @@ class Play:
         for _ in range(600):
             try:
                 return await call()
-            except (errors.Unavailable, errors.DeadlineExceeded) as error:
+            except (errors.Unavailable, errors.DeadlineExceeded, errors.ResourceExhausted) as error:
                 self.errors.append(error.reason)
                 await asyncio.sleep(0.1)
         raise AssertionError("taskdb never came back")

@@ -7,7 +7,7 @@ drive the property tests of the lifecycle and its comparison with SQL.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -110,7 +110,7 @@ def draw_policy(rng: Random, start: datetime = EPOCH) -> TaskPolicy:
 def draw_task(rng: Random, task_id: str = "t1", start: datetime = EPOCH) -> TaskState:
     """A task to create."""
     external = rng.random() < 0.1
-    return TaskState(
+    task = TaskState(
         tenant_id="acme",
         task_id=task_id,
         create_time=start,
@@ -122,6 +122,9 @@ def draw_task(rng: Random, task_id: str = "t1", start: datetime = EPOCH) -> Task
         policy=draw_policy(rng, start),
         blocked=None if external or rng.random() < 0.85 else True,
     )
+    # Decided by what is drawn, so that the lives of other tasks stay as they are.
+    limited = not external and (task.class_id, task.priority) == (2, 1000)
+    return replace(task, limited=False) if limited else task
 
 
 def begin(rng: Random, task_id: str = "t1", start: datetime = EPOCH) -> Life:
@@ -338,6 +341,10 @@ def _promoted(life: Life, rng: Random) -> Event:
     return events.Promoted()
 
 
+def _admitted(life: Life, rng: Random) -> Event:
+    return events.Admitted()
+
+
 def _unblocked(life: Life, rng: Random) -> Event:
     return events.Unblocked()
 
@@ -414,6 +421,7 @@ WAITING: dict[PendingReason, tuple[Draw, ...]] = {
         _due,
         _queue_timeout,
     ),
+    PendingReason.LIMITED: (*(_admitted,) * 10, _cancel, _pause, _edit, _total_timeout, _due, _queue_timeout),
     PendingReason.BLOCKED: (
         *(_unblocked,) * 3, *(_dependency_failed,) * 2, *(_pause,) * 3, _cancel, _edit, _total_timeout, _due,
     ),

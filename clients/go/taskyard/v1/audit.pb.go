@@ -41,6 +41,7 @@ type AuditEvent struct {
 	//	api_key.created revoked;  quarantine.created released
 	//	schedule.created updated deleted paused resumed fired skipped missed run
 	//	     backfilled
+	//	limit.created updated deleted
 	//	webhook.given_up;  audit.damage_acknowledged
 	EventType string `protobuf:"bytes,2,opt,name=event_type,json=eventType,proto3" json:"event_type,omitempty"`
 	// Resource concerned.

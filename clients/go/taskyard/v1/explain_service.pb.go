@@ -52,6 +52,8 @@ const (
 	Gate_GATE_TASK_TYPE Gate = 11
 	// A task of spec.after has not ended, or not as its condition requires.
 	Gate_GATE_DEPENDENCY Gate = 12
+	// A limit of spec.limits has no room for its units.
+	Gate_GATE_LIMIT Gate = 14
 )
 
 // Enum value maps for Gate.
@@ -70,6 +72,7 @@ var (
 		10: "GATE_TURN",
 		11: "GATE_TASK_TYPE",
 		12: "GATE_DEPENDENCY",
+		14: "GATE_LIMIT",
 	}
 	Gate_value = map[string]int32{
 		"GATE_UNSPECIFIED": 0,
@@ -85,6 +88,7 @@ var (
 		"GATE_TURN":        10,
 		"GATE_TASK_TYPE":   11,
 		"GATE_DEPENDENCY":  12,
+		"GATE_LIMIT":       14,
 	}
 )
 
@@ -620,7 +624,7 @@ const file_taskyard_v1_explain_service_proto_rawDesc = "" +
 	"\bobstacle\x18\x02 \x01(\x0e2\x1b.taskyard.v1.RunnerObstacleR\bobstacle\x12\x18\n" +
 	"\amessage\x18\x03 \x01(\tR\amessage\x12\x16\n" +
 	"\x06remedy\x18\x04 \x01(\tR\x06remedy\x12\x14\n" +
-	"\x05score\x18\x05 \x01(\x05R\x05score*\xf5\x01\n" +
+	"\x05score\x18\x05 \x01(\x05R\x05score*\x85\x02\n" +
 	"\x04Gate\x12\x14\n" +
 	"\x10GATE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -637,7 +641,9 @@ const file_taskyard_v1_explain_service_proto_rawDesc = "" +
 	"\tGATE_TURN\x10\n" +
 	"\x12\x12\n" +
 	"\x0eGATE_TASK_TYPE\x10\v\x12\x13\n" +
-	"\x0fGATE_DEPENDENCY\x10\f*\xd3\x02\n" +
+	"\x0fGATE_DEPENDENCY\x10\f\x12\x0e\n" +
+	"\n" +
+	"GATE_LIMIT\x10\x0e*\xd3\x02\n" +
 	"\x0eRunnerObstacle\x12\x1f\n" +
 	"\x1bRUNNER_OBSTACLE_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17RUNNER_OBSTACLE_OFFLINE\x10\x01\x12\x1c\n" +

@@ -1804,8 +1804,10 @@ type ReadExplainFactsResponse struct {
 	Dependencies []*DependencyFacts `protobuf:"bytes,12,rep,name=dependencies,proto3" json:"dependencies,omitempty"`
 	// How many it waits for.
 	OpenDependencyCount int32 `protobuf:"varint,13,opt,name=open_dependency_count,json=openDependencyCount,proto3" json:"open_dependency_count,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// spec.limits, by id; of a task that does not wait for them, none.
+	Limits        []*LimitFacts `protobuf:"bytes,16,rep,name=limits,proto3" json:"limits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReadExplainFactsResponse) Reset() {
@@ -1929,6 +1931,149 @@ func (x *ReadExplainFactsResponse) GetOpenDependencyCount() int32 {
 	return 0
 }
 
+func (x *ReadExplainFactsResponse) GetLimits() []*LimitFacts {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+// A named limit as ReadExplainFacts finds it, for the key and units of a task.
+type LimitFacts struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// tenants/{tenant}/limits/{limit}
+	Limit string `protobuf:"bytes,1,opt,name=limit,proto3" json:"limit,omitempty"`
+	// spec.limits[].key.
+	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	// spec.limits[].units.
+	Units int64 `protobuf:"varint,3,opt,name=units,proto3" json:"units,omitempty"`
+	// There is no such limit; it holds no task back.
+	Missing bool `protobuf:"varint,4,opt,name=missing,proto3" json:"missing,omitempty"`
+	// It has room for the units.
+	Open bool `protobuf:"varint,5,opt,name=open,proto3" json:"open,omitempty"`
+	// The bound that leaves no room, as a field of Limit: "max_running", "starts_per_key", ...
+	Bound string `protobuf:"bytes,6,opt,name=bound,proto3" json:"bound,omitempty"`
+	// The value of that bound, and how much of it is in use.
+	Most int64 `protobuf:"varint,7,opt,name=most,proto3" json:"most,omitempty"`
+	// See `most`.
+	Used int64 `protobuf:"varint,8,opt,name=used,proto3" json:"used,omitempty"`
+	// When the bound leaves room again; unset if that depends on tasks that run.
+	OpenTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=open_time,json=openTime,proto3" json:"open_time,omitempty"`
+	// Tasks of the same key that wait for this limit before it, counted up to 1,000.
+	AheadCount int64 `protobuf:"varint,10,opt,name=ahead_count,json=aheadCount,proto3" json:"ahead_count,omitempty"`
+	// The task waits in the order of this limit.
+	Waits         bool `protobuf:"varint,11,opt,name=waits,proto3" json:"waits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LimitFacts) Reset() {
+	*x = LimitFacts{}
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LimitFacts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LimitFacts) ProtoMessage() {}
+
+func (x *LimitFacts) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LimitFacts.ProtoReflect.Descriptor instead.
+func (*LimitFacts) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *LimitFacts) GetLimit() string {
+	if x != nil {
+		return x.Limit
+	}
+	return ""
+}
+
+func (x *LimitFacts) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *LimitFacts) GetUnits() int64 {
+	if x != nil {
+		return x.Units
+	}
+	return 0
+}
+
+func (x *LimitFacts) GetMissing() bool {
+	if x != nil {
+		return x.Missing
+	}
+	return false
+}
+
+func (x *LimitFacts) GetOpen() bool {
+	if x != nil {
+		return x.Open
+	}
+	return false
+}
+
+func (x *LimitFacts) GetBound() string {
+	if x != nil {
+		return x.Bound
+	}
+	return ""
+}
+
+func (x *LimitFacts) GetMost() int64 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
+}
+
+func (x *LimitFacts) GetUsed() int64 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+func (x *LimitFacts) GetOpenTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.OpenTime
+	}
+	return nil
+}
+
+func (x *LimitFacts) GetAheadCount() int64 {
+	if x != nil {
+		return x.AheadCount
+	}
+	return 0
+}
+
+func (x *LimitFacts) GetWaits() bool {
+	if x != nil {
+		return x.Waits
+	}
+	return false
+}
+
 // A prerequisite as ReadExplainFacts finds it.
 type DependencyFacts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1944,7 +2089,7 @@ type DependencyFacts struct {
 
 func (x *DependencyFacts) Reset() {
 	*x = DependencyFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[28]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1956,7 +2101,7 @@ func (x *DependencyFacts) String() string {
 func (*DependencyFacts) ProtoMessage() {}
 
 func (x *DependencyFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[28]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1969,7 +2114,7 @@ func (x *DependencyFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DependencyFacts.ProtoReflect.Descriptor instead.
 func (*DependencyFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{28}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *DependencyFacts) GetTask() string {
@@ -2020,7 +2165,7 @@ type TaskFacts struct {
 
 func (x *TaskFacts) Reset() {
 	*x = TaskFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[29]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2032,7 +2177,7 @@ func (x *TaskFacts) String() string {
 func (*TaskFacts) ProtoMessage() {}
 
 func (x *TaskFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[29]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2045,7 +2190,7 @@ func (x *TaskFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskFacts.ProtoReflect.Descriptor instead.
 func (*TaskFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{29}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *TaskFacts) GetPhase() TaskPhase {
@@ -2128,7 +2273,7 @@ type SlotFacts struct {
 
 func (x *SlotFacts) Reset() {
 	*x = SlotFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[30]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2140,7 +2285,7 @@ func (x *SlotFacts) String() string {
 func (*SlotFacts) ProtoMessage() {}
 
 func (x *SlotFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[30]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2153,7 +2298,7 @@ func (x *SlotFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotFacts.ProtoReflect.Descriptor instead.
 func (*SlotFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{30}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SlotFacts) GetSlot() string {
@@ -2209,7 +2354,7 @@ type TenantFacts struct {
 
 func (x *TenantFacts) Reset() {
 	*x = TenantFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[31]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2221,7 +2366,7 @@ func (x *TenantFacts) String() string {
 func (*TenantFacts) ProtoMessage() {}
 
 func (x *TenantFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[31]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2234,7 +2379,7 @@ func (x *TenantFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TenantFacts.ProtoReflect.Descriptor instead.
 func (*TenantFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{31}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *TenantFacts) GetShare() *TenantShare {
@@ -2308,7 +2453,7 @@ type TaskTypeFacts struct {
 
 func (x *TaskTypeFacts) Reset() {
 	*x = TaskTypeFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[32]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2320,7 +2465,7 @@ func (x *TaskTypeFacts) String() string {
 func (*TaskTypeFacts) ProtoMessage() {}
 
 func (x *TaskTypeFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[32]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2333,7 +2478,7 @@ func (x *TaskTypeFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskTypeFacts.ProtoReflect.Descriptor instead.
 func (*TaskTypeFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{32}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TaskTypeFacts) GetName() string {
@@ -2374,7 +2519,7 @@ type QuarantineFacts struct {
 
 func (x *QuarantineFacts) Reset() {
 	*x = QuarantineFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[33]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2386,7 +2531,7 @@ func (x *QuarantineFacts) String() string {
 func (*QuarantineFacts) ProtoMessage() {}
 
 func (x *QuarantineFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[33]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2399,7 +2544,7 @@ func (x *QuarantineFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuarantineFacts.ProtoReflect.Descriptor instead.
 func (*QuarantineFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{33}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *QuarantineFacts) GetName() string {
@@ -2445,7 +2590,7 @@ type RunnerFacts struct {
 
 func (x *RunnerFacts) Reset() {
 	*x = RunnerFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[34]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2457,7 +2602,7 @@ func (x *RunnerFacts) String() string {
 func (*RunnerFacts) ProtoMessage() {}
 
 func (x *RunnerFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[34]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2470,7 +2615,7 @@ func (x *RunnerFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunnerFacts.ProtoReflect.Descriptor instead.
 func (*RunnerFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{34}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *RunnerFacts) GetRunner() *Runner {
@@ -2611,7 +2756,7 @@ const file_taskyard_v1_lease_service_proto_rawDesc = "" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x19\n" +
 	"\atask_id\x18\x02 \x01(\tH\x00R\x06taskId\x12+\n" +
 	"\x04spec\x18\x03 \x01(\v2\x15.taskyard.v1.TaskSpecH\x00R\x04specB\t\n" +
-	"\asubject\"\xa2\x05\n" +
+	"\asubject\"\xd3\x05\n" +
 	"\x18ReadExplainFactsResponse\x127\n" +
 	"\tread_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\breadTime\x12*\n" +
 	"\x04task\x18\x02 \x01(\v2\x16.taskyard.v1.TaskFactsR\x04task\x12*\n" +
@@ -2628,7 +2773,23 @@ const file_taskyard_v1_lease_service_proto_rawDesc = "" +
 	" \x03(\v2\x18.taskyard.v1.RunnerFactsR\arunners\x12\x1b\n" +
 	"\ttask_name\x18\v \x01(\tR\btaskName\x12@\n" +
 	"\fdependencies\x18\f \x03(\v2\x1c.taskyard.v1.DependencyFactsR\fdependencies\x122\n" +
-	"\x15open_dependency_count\x18\r \x01(\x05R\x13openDependencyCount\"\x89\x01\n" +
+	"\x15open_dependency_count\x18\r \x01(\x05R\x13openDependencyCount\x12/\n" +
+	"\x06limits\x18\x10 \x03(\v2\x17.taskyard.v1.LimitFactsR\x06limits\"\xa6\x02\n" +
+	"\n" +
+	"LimitFacts\x12\x14\n" +
+	"\x05limit\x18\x01 \x01(\tR\x05limit\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\x12\x14\n" +
+	"\x05units\x18\x03 \x01(\x03R\x05units\x12\x18\n" +
+	"\amissing\x18\x04 \x01(\bR\amissing\x12\x12\n" +
+	"\x04open\x18\x05 \x01(\bR\x04open\x12\x14\n" +
+	"\x05bound\x18\x06 \x01(\tR\x05bound\x12\x12\n" +
+	"\x04most\x18\a \x01(\x03R\x04most\x12\x12\n" +
+	"\x04used\x18\b \x01(\x03R\x04used\x127\n" +
+	"\topen_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\bopenTime\x12\x1f\n" +
+	"\vahead_count\x18\n" +
+	" \x01(\x03R\n" +
+	"aheadCount\x12\x14\n" +
+	"\x05waits\x18\v \x01(\bR\x05waits\"\x89\x01\n" +
 	"\x0fDependencyFacts\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12,\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x16.taskyard.v1.TaskPhaseR\x05phase\x124\n" +
@@ -2702,7 +2863,7 @@ func file_taskyard_v1_lease_service_proto_rawDescGZIP() []byte {
 	return file_taskyard_v1_lease_service_proto_rawDescData
 }
 
-var file_taskyard_v1_lease_service_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_taskyard_v1_lease_service_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_taskyard_v1_lease_service_proto_goTypes = []any{
 	(*ClaimForRunnersRequest)(nil),       // 0: taskyard.v1.ClaimForRunnersRequest
 	(*RunnerClaim)(nil),                  // 1: taskyard.v1.RunnerClaim
@@ -2732,120 +2893,123 @@ var file_taskyard_v1_lease_service_proto_goTypes = []any{
 	(*RunnerVerdicts)(nil),               // 25: taskyard.v1.RunnerVerdicts
 	(*ReadExplainFactsRequest)(nil),      // 26: taskyard.v1.ReadExplainFactsRequest
 	(*ReadExplainFactsResponse)(nil),     // 27: taskyard.v1.ReadExplainFactsResponse
-	(*DependencyFacts)(nil),              // 28: taskyard.v1.DependencyFacts
-	(*TaskFacts)(nil),                    // 29: taskyard.v1.TaskFacts
-	(*SlotFacts)(nil),                    // 30: taskyard.v1.SlotFacts
-	(*TenantFacts)(nil),                  // 31: taskyard.v1.TenantFacts
-	(*TaskTypeFacts)(nil),                // 32: taskyard.v1.TaskTypeFacts
-	(*QuarantineFacts)(nil),              // 33: taskyard.v1.QuarantineFacts
-	(*RunnerFacts)(nil),                  // 34: taskyard.v1.RunnerFacts
-	(*Resources)(nil),                    // 35: taskyard.v1.Resources
-	(*durationpb.Duration)(nil),          // 36: google.protobuf.Duration
-	(*Assignment)(nil),                   // 37: taskyard.v1.Assignment
-	(*status.Status)(nil),                // 38: google.rpc.Status
-	(*LeaseRef)(nil),                     // 39: taskyard.v1.LeaseRef
-	(*LeaseVerdict)(nil),                 // 40: taskyard.v1.LeaseVerdict
-	(*RunReport)(nil),                    // 41: taskyard.v1.RunReport
-	(*ReportResult)(nil),                 // 42: taskyard.v1.ReportResult
-	(*LogBatch)(nil),                     // 43: taskyard.v1.LogBatch
-	(*CheckpointChunk)(nil),              // 44: taskyard.v1.CheckpointChunk
-	(*Checkpoint)(nil),                   // 45: taskyard.v1.Checkpoint
-	(*ChildTask)(nil),                    // 46: taskyard.v1.ChildTask
-	(*Runner)(nil),                       // 47: taskyard.v1.Runner
-	(*timestamppb.Timestamp)(nil),        // 48: google.protobuf.Timestamp
-	(ExecutionKind)(0),                   // 49: taskyard.v1.ExecutionKind
-	(*Placement)(nil),                    // 50: taskyard.v1.Placement
-	(TenantTier)(0),                      // 51: taskyard.v1.TenantTier
-	(*TaskSpec)(nil),                     // 52: taskyard.v1.TaskSpec
-	(TaskPhase)(0),                       // 53: taskyard.v1.TaskPhase
-	(DependencyCondition)(0),             // 54: taskyard.v1.DependencyCondition
-	(PendingReason)(0),                   // 55: taskyard.v1.PendingReason
+	(*LimitFacts)(nil),                   // 28: taskyard.v1.LimitFacts
+	(*DependencyFacts)(nil),              // 29: taskyard.v1.DependencyFacts
+	(*TaskFacts)(nil),                    // 30: taskyard.v1.TaskFacts
+	(*SlotFacts)(nil),                    // 31: taskyard.v1.SlotFacts
+	(*TenantFacts)(nil),                  // 32: taskyard.v1.TenantFacts
+	(*TaskTypeFacts)(nil),                // 33: taskyard.v1.TaskTypeFacts
+	(*QuarantineFacts)(nil),              // 34: taskyard.v1.QuarantineFacts
+	(*RunnerFacts)(nil),                  // 35: taskyard.v1.RunnerFacts
+	(*Resources)(nil),                    // 36: taskyard.v1.Resources
+	(*durationpb.Duration)(nil),          // 37: google.protobuf.Duration
+	(*Assignment)(nil),                   // 38: taskyard.v1.Assignment
+	(*status.Status)(nil),                // 39: google.rpc.Status
+	(*LeaseRef)(nil),                     // 40: taskyard.v1.LeaseRef
+	(*LeaseVerdict)(nil),                 // 41: taskyard.v1.LeaseVerdict
+	(*RunReport)(nil),                    // 42: taskyard.v1.RunReport
+	(*ReportResult)(nil),                 // 43: taskyard.v1.ReportResult
+	(*LogBatch)(nil),                     // 44: taskyard.v1.LogBatch
+	(*CheckpointChunk)(nil),              // 45: taskyard.v1.CheckpointChunk
+	(*Checkpoint)(nil),                   // 46: taskyard.v1.Checkpoint
+	(*ChildTask)(nil),                    // 47: taskyard.v1.ChildTask
+	(*Runner)(nil),                       // 48: taskyard.v1.Runner
+	(*timestamppb.Timestamp)(nil),        // 49: google.protobuf.Timestamp
+	(ExecutionKind)(0),                   // 50: taskyard.v1.ExecutionKind
+	(*Placement)(nil),                    // 51: taskyard.v1.Placement
+	(TenantTier)(0),                      // 52: taskyard.v1.TenantTier
+	(*TaskSpec)(nil),                     // 53: taskyard.v1.TaskSpec
+	(TaskPhase)(0),                       // 54: taskyard.v1.TaskPhase
+	(DependencyCondition)(0),             // 55: taskyard.v1.DependencyCondition
+	(PendingReason)(0),                   // 56: taskyard.v1.PendingReason
 }
 var file_taskyard_v1_lease_service_proto_depIdxs = []int32{
 	1,  // 0: taskyard.v1.ClaimForRunnersRequest.runners:type_name -> taskyard.v1.RunnerClaim
-	35, // 1: taskyard.v1.RunnerClaim.budget:type_name -> taskyard.v1.Resources
-	36, // 2: taskyard.v1.RunnerClaim.lease_duration:type_name -> google.protobuf.Duration
+	36, // 1: taskyard.v1.RunnerClaim.budget:type_name -> taskyard.v1.Resources
+	37, // 2: taskyard.v1.RunnerClaim.lease_duration:type_name -> google.protobuf.Duration
 	2,  // 3: taskyard.v1.RunnerClaim.tenants:type_name -> taskyard.v1.TenantClaim
 	3,  // 4: taskyard.v1.TenantClaim.lanes:type_name -> taskyard.v1.LaneClaim
 	4,  // 5: taskyard.v1.LaneClaim.lane:type_name -> taskyard.v1.LaneKey
-	36, // 6: taskyard.v1.LaneClaim.offset:type_name -> google.protobuf.Duration
-	35, // 7: taskyard.v1.LaneClaim.cost:type_name -> taskyard.v1.Resources
+	37, // 6: taskyard.v1.LaneClaim.offset:type_name -> google.protobuf.Duration
+	36, // 7: taskyard.v1.LaneClaim.cost:type_name -> taskyard.v1.Resources
 	6,  // 8: taskyard.v1.ClaimForRunnersResponse.results:type_name -> taskyard.v1.RunnerClaimResult
-	37, // 9: taskyard.v1.RunnerClaimResult.assignments:type_name -> taskyard.v1.Assignment
+	38, // 9: taskyard.v1.RunnerClaimResult.assignments:type_name -> taskyard.v1.Assignment
 	4,  // 10: taskyard.v1.RunnerClaimResult.drained_lanes:type_name -> taskyard.v1.LaneKey
-	38, // 11: taskyard.v1.RunnerClaimResult.error:type_name -> google.rpc.Status
-	39, // 12: taskyard.v1.RenewLeasesRequest.leases:type_name -> taskyard.v1.LeaseRef
-	36, // 13: taskyard.v1.RenewLeasesRequest.lease_duration:type_name -> google.protobuf.Duration
-	40, // 14: taskyard.v1.RenewLeasesResponse.verdicts:type_name -> taskyard.v1.LeaseVerdict
+	39, // 11: taskyard.v1.RunnerClaimResult.error:type_name -> google.rpc.Status
+	40, // 12: taskyard.v1.RenewLeasesRequest.leases:type_name -> taskyard.v1.LeaseRef
+	37, // 13: taskyard.v1.RenewLeasesRequest.lease_duration:type_name -> google.protobuf.Duration
+	41, // 14: taskyard.v1.RenewLeasesResponse.verdicts:type_name -> taskyard.v1.LeaseVerdict
 	10, // 15: taskyard.v1.ReportRunsRequest.reports:type_name -> taskyard.v1.HolderReport
-	41, // 16: taskyard.v1.HolderReport.report:type_name -> taskyard.v1.RunReport
-	42, // 17: taskyard.v1.ReportRunsResponse.results:type_name -> taskyard.v1.ReportResult
-	43, // 18: taskyard.v1.AppendLogsRequest.batches:type_name -> taskyard.v1.LogBatch
-	38, // 19: taskyard.v1.AppendLogsResponse.results:type_name -> google.rpc.Status
-	44, // 20: taskyard.v1.WriteCheckpointRequest.chunk:type_name -> taskyard.v1.CheckpointChunk
-	45, // 21: taskyard.v1.WriteCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
-	39, // 22: taskyard.v1.ReadLeasedCheckpointRequest.lease:type_name -> taskyard.v1.LeaseRef
-	45, // 23: taskyard.v1.ReadLeasedCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
-	39, // 24: taskyard.v1.CreateChildTasksRequest.lease:type_name -> taskyard.v1.LeaseRef
-	46, // 25: taskyard.v1.CreateChildTasksRequest.children:type_name -> taskyard.v1.ChildTask
+	42, // 16: taskyard.v1.HolderReport.report:type_name -> taskyard.v1.RunReport
+	43, // 17: taskyard.v1.ReportRunsResponse.results:type_name -> taskyard.v1.ReportResult
+	44, // 18: taskyard.v1.AppendLogsRequest.batches:type_name -> taskyard.v1.LogBatch
+	39, // 19: taskyard.v1.AppendLogsResponse.results:type_name -> google.rpc.Status
+	45, // 20: taskyard.v1.WriteCheckpointRequest.chunk:type_name -> taskyard.v1.CheckpointChunk
+	46, // 21: taskyard.v1.WriteCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
+	40, // 22: taskyard.v1.ReadLeasedCheckpointRequest.lease:type_name -> taskyard.v1.LeaseRef
+	46, // 23: taskyard.v1.ReadLeasedCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
+	40, // 24: taskyard.v1.CreateChildTasksRequest.lease:type_name -> taskyard.v1.LeaseRef
+	47, // 25: taskyard.v1.CreateChildTasksRequest.children:type_name -> taskyard.v1.ChildTask
 	22, // 26: taskyard.v1.WatchQueueResponse.lanes:type_name -> taskyard.v1.Lane
 	23, // 27: taskyard.v1.WatchQueueResponse.classes:type_name -> taskyard.v1.PlacementClass
 	24, // 28: taskyard.v1.WatchQueueResponse.tenants:type_name -> taskyard.v1.TenantShare
 	25, // 29: taskyard.v1.WatchQueueResponse.verdicts:type_name -> taskyard.v1.RunnerVerdicts
-	47, // 30: taskyard.v1.WatchQueueResponse.runners:type_name -> taskyard.v1.Runner
+	48, // 30: taskyard.v1.WatchQueueResponse.runners:type_name -> taskyard.v1.Runner
 	4,  // 31: taskyard.v1.Lane.key:type_name -> taskyard.v1.LaneKey
-	48, // 32: taskyard.v1.Lane.head_ready_time:type_name -> google.protobuf.Timestamp
-	49, // 33: taskyard.v1.PlacementClass.kind:type_name -> taskyard.v1.ExecutionKind
-	50, // 34: taskyard.v1.PlacementClass.placement:type_name -> taskyard.v1.Placement
-	35, // 35: taskyard.v1.PlacementClass.resources:type_name -> taskyard.v1.Resources
-	51, // 36: taskyard.v1.TenantShare.tier:type_name -> taskyard.v1.TenantTier
-	40, // 37: taskyard.v1.RunnerVerdicts.verdicts:type_name -> taskyard.v1.LeaseVerdict
-	52, // 38: taskyard.v1.ReadExplainFactsRequest.spec:type_name -> taskyard.v1.TaskSpec
-	48, // 39: taskyard.v1.ReadExplainFactsResponse.read_time:type_name -> google.protobuf.Timestamp
-	29, // 40: taskyard.v1.ReadExplainFactsResponse.task:type_name -> taskyard.v1.TaskFacts
-	30, // 41: taskyard.v1.ReadExplainFactsResponse.slot:type_name -> taskyard.v1.SlotFacts
-	31, // 42: taskyard.v1.ReadExplainFactsResponse.tenant:type_name -> taskyard.v1.TenantFacts
-	32, // 43: taskyard.v1.ReadExplainFactsResponse.task_type:type_name -> taskyard.v1.TaskTypeFacts
+	49, // 32: taskyard.v1.Lane.head_ready_time:type_name -> google.protobuf.Timestamp
+	50, // 33: taskyard.v1.PlacementClass.kind:type_name -> taskyard.v1.ExecutionKind
+	51, // 34: taskyard.v1.PlacementClass.placement:type_name -> taskyard.v1.Placement
+	36, // 35: taskyard.v1.PlacementClass.resources:type_name -> taskyard.v1.Resources
+	52, // 36: taskyard.v1.TenantShare.tier:type_name -> taskyard.v1.TenantTier
+	41, // 37: taskyard.v1.RunnerVerdicts.verdicts:type_name -> taskyard.v1.LeaseVerdict
+	53, // 38: taskyard.v1.ReadExplainFactsRequest.spec:type_name -> taskyard.v1.TaskSpec
+	49, // 39: taskyard.v1.ReadExplainFactsResponse.read_time:type_name -> google.protobuf.Timestamp
+	30, // 40: taskyard.v1.ReadExplainFactsResponse.task:type_name -> taskyard.v1.TaskFacts
+	31, // 41: taskyard.v1.ReadExplainFactsResponse.slot:type_name -> taskyard.v1.SlotFacts
+	32, // 42: taskyard.v1.ReadExplainFactsResponse.tenant:type_name -> taskyard.v1.TenantFacts
+	33, // 43: taskyard.v1.ReadExplainFactsResponse.task_type:type_name -> taskyard.v1.TaskTypeFacts
 	23, // 44: taskyard.v1.ReadExplainFactsResponse.placement_class:type_name -> taskyard.v1.PlacementClass
-	33, // 45: taskyard.v1.ReadExplainFactsResponse.quarantine:type_name -> taskyard.v1.QuarantineFacts
-	34, // 46: taskyard.v1.ReadExplainFactsResponse.runners:type_name -> taskyard.v1.RunnerFacts
-	28, // 47: taskyard.v1.ReadExplainFactsResponse.dependencies:type_name -> taskyard.v1.DependencyFacts
-	53, // 48: taskyard.v1.DependencyFacts.phase:type_name -> taskyard.v1.TaskPhase
-	54, // 49: taskyard.v1.DependencyFacts.when:type_name -> taskyard.v1.DependencyCondition
-	53, // 50: taskyard.v1.TaskFacts.phase:type_name -> taskyard.v1.TaskPhase
-	55, // 51: taskyard.v1.TaskFacts.pending_reason:type_name -> taskyard.v1.PendingReason
-	48, // 52: taskyard.v1.TaskFacts.ready_time:type_name -> google.protobuf.Timestamp
-	48, // 53: taskyard.v1.TaskFacts.next_attempt_time:type_name -> google.protobuf.Timestamp
-	48, // 54: taskyard.v1.TaskFacts.lease_expire_time:type_name -> google.protobuf.Timestamp
-	48, // 55: taskyard.v1.SlotFacts.lease_expire_time:type_name -> google.protobuf.Timestamp
-	24, // 56: taskyard.v1.TenantFacts.share:type_name -> taskyard.v1.TenantShare
-	48, // 57: taskyard.v1.TenantFacts.rate_open_time:type_name -> google.protobuf.Timestamp
-	48, // 58: taskyard.v1.QuarantineFacts.create_time:type_name -> google.protobuf.Timestamp
-	47, // 59: taskyard.v1.RunnerFacts.runner:type_name -> taskyard.v1.Runner
-	35, // 60: taskyard.v1.RunnerFacts.free_resources:type_name -> taskyard.v1.Resources
-	0,  // 61: taskyard.v1.LeaseService.ClaimForRunners:input_type -> taskyard.v1.ClaimForRunnersRequest
-	7,  // 62: taskyard.v1.LeaseService.RenewLeases:input_type -> taskyard.v1.RenewLeasesRequest
-	9,  // 63: taskyard.v1.LeaseService.ReportRuns:input_type -> taskyard.v1.ReportRunsRequest
-	12, // 64: taskyard.v1.LeaseService.AppendLogs:input_type -> taskyard.v1.AppendLogsRequest
-	14, // 65: taskyard.v1.LeaseService.WriteCheckpoint:input_type -> taskyard.v1.WriteCheckpointRequest
-	16, // 66: taskyard.v1.LeaseService.ReadLeasedCheckpoint:input_type -> taskyard.v1.ReadLeasedCheckpointRequest
-	18, // 67: taskyard.v1.LeaseService.CreateChildTasks:input_type -> taskyard.v1.CreateChildTasksRequest
-	20, // 68: taskyard.v1.LeaseService.WatchQueue:input_type -> taskyard.v1.WatchQueueRequest
-	26, // 69: taskyard.v1.LeaseService.ReadExplainFacts:input_type -> taskyard.v1.ReadExplainFactsRequest
-	5,  // 70: taskyard.v1.LeaseService.ClaimForRunners:output_type -> taskyard.v1.ClaimForRunnersResponse
-	8,  // 71: taskyard.v1.LeaseService.RenewLeases:output_type -> taskyard.v1.RenewLeasesResponse
-	11, // 72: taskyard.v1.LeaseService.ReportRuns:output_type -> taskyard.v1.ReportRunsResponse
-	13, // 73: taskyard.v1.LeaseService.AppendLogs:output_type -> taskyard.v1.AppendLogsResponse
-	15, // 74: taskyard.v1.LeaseService.WriteCheckpoint:output_type -> taskyard.v1.WriteCheckpointResponse
-	17, // 75: taskyard.v1.LeaseService.ReadLeasedCheckpoint:output_type -> taskyard.v1.ReadLeasedCheckpointResponse
-	19, // 76: taskyard.v1.LeaseService.CreateChildTasks:output_type -> taskyard.v1.CreateChildTasksResponse
-	21, // 77: taskyard.v1.LeaseService.WatchQueue:output_type -> taskyard.v1.WatchQueueResponse
-	27, // 78: taskyard.v1.LeaseService.ReadExplainFacts:output_type -> taskyard.v1.ReadExplainFactsResponse
-	70, // [70:79] is the sub-list for method output_type
-	61, // [61:70] is the sub-list for method input_type
-	61, // [61:61] is the sub-list for extension type_name
-	61, // [61:61] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	34, // 45: taskyard.v1.ReadExplainFactsResponse.quarantine:type_name -> taskyard.v1.QuarantineFacts
+	35, // 46: taskyard.v1.ReadExplainFactsResponse.runners:type_name -> taskyard.v1.RunnerFacts
+	29, // 47: taskyard.v1.ReadExplainFactsResponse.dependencies:type_name -> taskyard.v1.DependencyFacts
+	28, // 48: taskyard.v1.ReadExplainFactsResponse.limits:type_name -> taskyard.v1.LimitFacts
+	49, // 49: taskyard.v1.LimitFacts.open_time:type_name -> google.protobuf.Timestamp
+	54, // 50: taskyard.v1.DependencyFacts.phase:type_name -> taskyard.v1.TaskPhase
+	55, // 51: taskyard.v1.DependencyFacts.when:type_name -> taskyard.v1.DependencyCondition
+	54, // 52: taskyard.v1.TaskFacts.phase:type_name -> taskyard.v1.TaskPhase
+	56, // 53: taskyard.v1.TaskFacts.pending_reason:type_name -> taskyard.v1.PendingReason
+	49, // 54: taskyard.v1.TaskFacts.ready_time:type_name -> google.protobuf.Timestamp
+	49, // 55: taskyard.v1.TaskFacts.next_attempt_time:type_name -> google.protobuf.Timestamp
+	49, // 56: taskyard.v1.TaskFacts.lease_expire_time:type_name -> google.protobuf.Timestamp
+	49, // 57: taskyard.v1.SlotFacts.lease_expire_time:type_name -> google.protobuf.Timestamp
+	24, // 58: taskyard.v1.TenantFacts.share:type_name -> taskyard.v1.TenantShare
+	49, // 59: taskyard.v1.TenantFacts.rate_open_time:type_name -> google.protobuf.Timestamp
+	49, // 60: taskyard.v1.QuarantineFacts.create_time:type_name -> google.protobuf.Timestamp
+	48, // 61: taskyard.v1.RunnerFacts.runner:type_name -> taskyard.v1.Runner
+	36, // 62: taskyard.v1.RunnerFacts.free_resources:type_name -> taskyard.v1.Resources
+	0,  // 63: taskyard.v1.LeaseService.ClaimForRunners:input_type -> taskyard.v1.ClaimForRunnersRequest
+	7,  // 64: taskyard.v1.LeaseService.RenewLeases:input_type -> taskyard.v1.RenewLeasesRequest
+	9,  // 65: taskyard.v1.LeaseService.ReportRuns:input_type -> taskyard.v1.ReportRunsRequest
+	12, // 66: taskyard.v1.LeaseService.AppendLogs:input_type -> taskyard.v1.AppendLogsRequest
+	14, // 67: taskyard.v1.LeaseService.WriteCheckpoint:input_type -> taskyard.v1.WriteCheckpointRequest
+	16, // 68: taskyard.v1.LeaseService.ReadLeasedCheckpoint:input_type -> taskyard.v1.ReadLeasedCheckpointRequest
+	18, // 69: taskyard.v1.LeaseService.CreateChildTasks:input_type -> taskyard.v1.CreateChildTasksRequest
+	20, // 70: taskyard.v1.LeaseService.WatchQueue:input_type -> taskyard.v1.WatchQueueRequest
+	26, // 71: taskyard.v1.LeaseService.ReadExplainFacts:input_type -> taskyard.v1.ReadExplainFactsRequest
+	5,  // 72: taskyard.v1.LeaseService.ClaimForRunners:output_type -> taskyard.v1.ClaimForRunnersResponse
+	8,  // 73: taskyard.v1.LeaseService.RenewLeases:output_type -> taskyard.v1.RenewLeasesResponse
+	11, // 74: taskyard.v1.LeaseService.ReportRuns:output_type -> taskyard.v1.ReportRunsResponse
+	13, // 75: taskyard.v1.LeaseService.AppendLogs:output_type -> taskyard.v1.AppendLogsResponse
+	15, // 76: taskyard.v1.LeaseService.WriteCheckpoint:output_type -> taskyard.v1.WriteCheckpointResponse
+	17, // 77: taskyard.v1.LeaseService.ReadLeasedCheckpoint:output_type -> taskyard.v1.ReadLeasedCheckpointResponse
+	19, // 78: taskyard.v1.LeaseService.CreateChildTasks:output_type -> taskyard.v1.CreateChildTasksResponse
+	21, // 79: taskyard.v1.LeaseService.WatchQueue:output_type -> taskyard.v1.WatchQueueResponse
+	27, // 80: taskyard.v1.LeaseService.ReadExplainFacts:output_type -> taskyard.v1.ReadExplainFactsResponse
+	72, // [72:81] is the sub-list for method output_type
+	63, // [63:72] is the sub-list for method input_type
+	63, // [63:63] is the sub-list for extension type_name
+	63, // [63:63] is the sub-list for extension extendee
+	0,  // [0:63] is the sub-list for field type_name
 }
 
 func init() { file_taskyard_v1_lease_service_proto_init() }
@@ -2869,7 +3033,7 @@ func file_taskyard_v1_lease_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taskyard_v1_lease_service_proto_rawDesc), len(file_taskyard_v1_lease_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   35,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

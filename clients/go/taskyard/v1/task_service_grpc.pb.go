@@ -87,7 +87,7 @@ const (
 // Tasks, their runs, logs, checkpoints, statistics and audit trail.
 type TaskServiceClient interface {
 	// Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-	// Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+	// Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, a limit, or an entity that must exist;
 	// TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
 	// id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
 	// TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
@@ -534,7 +534,7 @@ func (c *taskServiceClient) ListAuditEvents(ctx context.Context, in *ListAuditEv
 // Tasks, their runs, logs, checkpoints, statistics and audit trail.
 type TaskServiceServer interface {
 	// Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-	// Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+	// Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, a limit, or an entity that must exist;
 	// TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
 	// id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
 	// TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);

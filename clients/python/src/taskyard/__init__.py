@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from taskyard.client import Client
     from taskyard.context import Context, ContextError, ContextExpired, NoContext, PlaintextRefused
     from taskyard.explanation import Explanation, Verdict
-    from taskyard.new_task import After, NewTask, Options, Retry
+    from taskyard.new_task import After, LimitUse, NewTask, Options, Retry
     from taskyard.stream import Stream
     from taskyard.sync import SyncClient
     from taskyard.task import (
@@ -42,6 +42,7 @@ __all__ = [
     "Event",
     "EventType",
     "Explanation",
+    "LimitUse",
     "LogEntry",
     "LogLevel",
     "LogSource",
@@ -80,7 +81,7 @@ _HOMES = {
     "client": ("Client",),
     "context": ("Context", "ContextError", "ContextExpired", "NoContext", "PlaintextRefused"),
     "explanation": ("Explanation", "Verdict"),
-    "new_task": ("After", "NewTask", "Options", "Retry"),
+    "new_task": ("After", "LimitUse", "NewTask", "Options", "Retry"),
     "stream": ("Stream",),
     "sync": ("SyncClient",),
     "task": (

@@ -28,6 +28,7 @@ from taskyard.v1 import task_service_pb2 as pb
 if TYPE_CHECKING:
     from taskyard.admin import Admin
     from taskyard.groups import Groups
+    from taskyard.named_limits import Limits
     from taskyard.schedules import Schedules
 
 # The largest request that a server accepts unless it is configured otherwise, with room for the frame.
@@ -66,6 +67,17 @@ class Client(Reader):
         from taskyard.admin import Admin
 
         return Admin(self._channels)
+
+    @cached_property
+    def limits(self) -> Limits:
+        """Named limits.
+
+        Example:
+            print([limit.name async for limit in client.limits.list()])
+        """
+        from taskyard.named_limits import Limits
+
+        return Limits(self._channels)
 
     @cached_property
     def schedules(self) -> Schedules:

@@ -26,6 +26,11 @@ def group_name(tenant: str, group: str) -> str:
     return group if group.startswith("tenants/") else f"{tenant_name(tenant)}/groups/{group}"
 
 
+def limit_name(tenant: str, limit: str) -> str:
+    """The full name of a limit that is given by id or by full name."""
+    return limit if limit.startswith("tenants/") else f"{tenant_name(tenant)}/limits/{limit}"
+
+
 def schedule_name(tenant: str, schedule: str) -> str:
     """The full name of a schedule that is given by id or by full name."""
     return schedule if schedule.startswith("tenants/") else f"{tenant_name(tenant)}/schedules/{schedule}"

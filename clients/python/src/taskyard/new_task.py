@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -44,6 +45,23 @@ class After:
     when: Literal["succeeded", "ended", "not_succeeded"] = "succeeded"
 
 
+@dataclass(frozen=True, slots=True)
+class LimitUse:
+    """What a task takes of a named limit while it is admitted: units of a key's share."""
+
+    limit: str
+    key: str = ""
+    units: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> LimitUse:
+        """Of a text such as api, api:customer-7 or api:customer-7*3; raises ValueError."""
+        match = re.fullmatch(r"([^:*]+)(?::([^*]*))?(?:\*(\d+))?", text)
+        if match is None:
+            raise ValueError(f"{text!r} is not a limit such as api, api:customer-7 or api:customer-7*3")
+        return cls(match[1], match[2] or "", int(match[3] or 1))
+
+
 class CommonOptions(TypedDict, total=False):
     """Options of every task besides its execution; durations are timedeltas or seconds."""
 
@@ -67,6 +85,8 @@ class CommonOptions(TypedDict, total=False):
     """What to do if the slot is occupied."""
     after: Sequence[str | Named | After]
     """Tasks that have to end first, by id or name, or "groups/ID"; After says how they have to end."""
+    limits: Sequence[str | LimitUse]
+    """Named limits that have to admit the task: api, api:customer-7, or with units api:customer-7*3."""
     retry: Retry | int
     """The retry policy; an int is the number of retries."""
     timeout: Seconds
@@ -241,6 +261,9 @@ def _set_spec(spec: task_pb2.TaskSpec, options: Options) -> None:
         spec.retry.CopyFrom(retry_policy(options["retry"]))
     for prerequisite in options.get("after", ()):
         spec.after.append(_dependency(prerequisite))
+    for use in options.get("limits", ()):
+        given_use = LimitUse.parse(use) if isinstance(use, str) else use
+        spec.limits.add(limit=given_use.limit, key=given_use.key, units=given_use.units)
     if "entity" in options:
         spec.entity.type, spec.entity.id = options["entity"]
     if "not_before" in options:

@@ -14,6 +14,7 @@ from taskyard.client import Client
 from taskyard.context import Context
 from taskyard.convert import Seconds
 from taskyard.groups import Groups
+from taskyard.named_limits import Limits
 from taskyard.schedules import Schedules
 from taskyard.stream import Stream
 
@@ -123,6 +124,20 @@ class SyncAdmin(_Waiting[Admin]):
     webhook_deliveries = _iterating(Admin.webhook_deliveries)
 
 
+class SyncLimits(_Waiting[Limits]):
+    """Limits without await."""
+
+    def __init__(self, target: Limits, loop: _Loop) -> None:
+        self._target = target
+        self._loop = loop
+
+    create = _waiting(Limits.create)
+    get = _waiting(Limits.get)
+    list = _iterating(Limits.list)
+    put = _waiting(Limits.put)
+    delete = _waiting(Limits.delete)
+
+
 class SyncSchedules(_Waiting[Schedules]):
     """Schedules without await."""
 
@@ -202,6 +217,11 @@ class SyncClient(_Waiting[Client]):
     def groups(self) -> SyncGroups:
         """Groups of tasks."""
         return SyncGroups(self._target.groups, self._loop)
+
+    @functools.cached_property
+    def limits(self) -> SyncLimits:
+        """Named limits."""
+        return SyncLimits(self._target.limits, self._loop)
 
     @functools.cached_property
     def schedules(self) -> SyncSchedules:

@@ -11,6 +11,7 @@ from taskyard_scheduler import convert
 from taskyard_scheduler.domain.explain import (
     DependencyFacts,
     Facts,
+    LimitFacts,
     SlotFacts,
     TaskFacts,
     TenantFacts,
@@ -43,6 +44,7 @@ def read_facts(message: Message, spec: task_pb2.TaskSpec) -> Facts:
         not_before=_optional_time(spec, "not_before"),
         dependencies=[_dependency(one) for one in message.dependencies],
         open_dependencies=message.open_dependency_count,
+        limits=[_limit(one) for one in message.limits],
     )
 
 
@@ -51,6 +53,21 @@ def _dependency(message: lease_service_pb2.DependencyFacts) -> DependencyFacts:
         message.task,
         task_pb2.TaskPhase.Name(message.phase).removeprefix("TASK_PHASE_") if message.phase else "",
         task_pb2.DependencyCondition.Name(message.when).removeprefix("DEPENDENCY_CONDITION_"),
+    )
+
+
+def _limit(message: lease_service_pb2.LimitFacts) -> LimitFacts:
+    return LimitFacts(
+        message.limit,
+        message.key,
+        message.units,
+        missing=message.missing,
+        open=message.open,
+        bound=message.bound,
+        most=message.most,
+        used=message.used,
+        open_time=_optional_time(message, "open_time"),
+        ahead=message.ahead_count,
     )
 
 

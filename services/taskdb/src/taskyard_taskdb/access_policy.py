@@ -101,6 +101,16 @@ POLICIES: Mapping[str, Policy] = {
         },
     ),
     **_table(
+        "taskyard.v1.LimitService",
+        {
+            "CreateLimit": _WRITE,
+            "GetLimit": _READ,
+            "ListLimits": _READ,
+            "UpdateLimit": _WRITE,
+            "DeleteLimit": _WRITE,
+        },
+    ),
+    **_table(
         "taskyard.v1.ScheduleService",
         {
             "CreateSchedule": _WRITE,

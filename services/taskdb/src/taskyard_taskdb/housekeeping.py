@@ -25,6 +25,7 @@ from taskyard_taskdb.sweep.groups import GroupSweep
 from taskyard_taskdb.sweep.jobs import Job, JobSweep, no_guard, run_job
 from taskyard_taskdb.sweep.leader_election import Leadership
 from taskyard_taskdb.sweep.lease_expiry import ExpirySweep, LeasePages
+from taskyard_taskdb.sweep.limits import LimitSweep
 from taskyard_taskdb.sweep.log_seals import SealSweep
 from taskyard_taskdb.sweep.maintenance_jobs import (
     AuditJob,
@@ -134,16 +135,21 @@ class Housekeeping:
         )
         # Instants of schedules wait for no other sweep.
         self.schedule_sweeper = Sweeper(self.leadership, [schedules])
+        # Nor do limits that open by time.
+        self.limit_sweeper = Sweeper(self.leadership, [LimitSweep(pool, on_commit)])
         self._tasks: list[asyncio.Task[None]] = []
         # A commit of this or another replica may make a sweep or a webhook due.
         bus.on_commit(lambda _: self.sweeper.notify_commit())
         bus.on_commit(lambda _: self.schedule_sweeper.notify_commit())
+        bus.on_commit(lambda _: self.limit_sweeper.notify_commit())
         bus.on_commit(lambda _: webhooks.notify_commit())
         bus.on_commit(self._wake_dependencies)
 
     def _wake_dependencies(self, notice: CommitNotice) -> None:
         if notice.dependencies:
             self.sweeper.wake(DependencySweep.name)
+        if notice.limits:
+            self.limit_sweeper.wake(LimitSweep.name)
 
     def start(self) -> None:
         """Start the background tasks in the running event loop."""
@@ -159,6 +165,7 @@ class Housekeeping:
                 "sweeps": self.sweeper.run,
                 "jobs": self.job_sweeper.run,
                 "schedules": self.schedule_sweeper.run,
+                "limits": self.limit_sweeper.run,
                 "webhooks": lambda: self._webhooks.run(self.leadership),
                 "measure": lambda: repeat(self.measure, MEASURE_SECONDS),
             }

@@ -13,6 +13,7 @@ from taskyard.v1 import (
     entity_service_pb2_grpc,
     group_service_pb2_grpc,
     lease_service_pb2_grpc,
+    limit_service_pb2_grpc,
     runner_service_pb2_grpc,
     schedule_service_pb2_grpc,
     session_service_pb2_grpc,
@@ -43,6 +44,7 @@ from taskyard_taskdb.rpc.explain_facts import ExplainHandler
 from taskyard_taskdb.rpc.global_tasks import GlobalTaskHandler
 from taskyard_taskdb.rpc.groups import GroupHandler
 from taskyard_taskdb.rpc.leases import RenewHandler
+from taskyard_taskdb.rpc.limits import LimitHandler
 from taskyard_taskdb.rpc.logs import LogAppendHandler, LogReadHandler
 from taskyard_taskdb.rpc.queue_watch import QueueWatchHandler
 from taskyard_taskdb.rpc.reads import ReadHandler
@@ -335,6 +337,10 @@ class TaskDb:
         server.add(task_type_service_pb2_grpc.add_TaskTypeServiceServicer_to_server, types)
         entities = compose(entity_service_pb2_grpc.EntityServiceServicer, EntityHandler(self.pool))
         server.add(entity_service_pb2_grpc.add_EntityServiceServicer_to_server, entities)
+        limits = compose(
+            limit_service_pb2_grpc.LimitServiceServicer, LimitHandler(self.pool, self.bus, self.tenants)
+        )
+        server.add(limit_service_pb2_grpc.add_LimitServiceServicer_to_server, limits)
         admin = compose(
             admin_service_pb2_grpc.AdminServiceServicer,
             AdminHandler(self.pool, self._after_commit, self.metrics.check_ran, self.housekeeping.run_job),

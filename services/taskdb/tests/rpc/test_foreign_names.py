@@ -18,6 +18,8 @@ from taskyard.v1 import (
     api_key_pb2,
     common_pb2,
     group_service_pb2,
+    limit_pb2,
+    limit_service_pb2,
     schedule_service_pb2,
     task_pb2,
     task_service_pb2,
@@ -29,11 +31,13 @@ from taskyard.v1.task_type_pb2 import TaskType
 from taskyard_taskdb.access_policy import POLICIES
 from taskyard_taskdb.storage.tenant import api_keys
 
+M = limit_service_pb2
 S, Y, T, C = task_service_pb2, task_type_service_pb2, tenant_service_pb2, schedule_service_pb2
 G = group_service_pb2
 OWN, FOREIGN = "tenants/default", "tenants/other"
 TASK, TYPE, SCHEDULE = f"{OWN}/tasks/t1", f"{OWN}/taskTypes/y1", f"{OWN}/schedules/c1"
 GROUP = f"{OWN}/groups/g1"
+LIMIT = f"{OWN}/limits/l1"
 
 
 def update_task() -> Message:
@@ -115,6 +119,15 @@ REQUESTS: dict[str, Callable[[], Message]] = {
     "UpdateTaskType": update_type,
     "DeleteTaskType": lambda: Y.DeleteTaskTypeRequest(name=TYPE),
     "ValidatePayload": lambda: Y.ValidatePayloadRequest(name=TYPE, payload=common_pb2.Payload(raw=b"{}")),
+    "CreateLimit": lambda: M.CreateLimitRequest(
+        parent=OWN, limit_id="l2", limit=limit_pb2.Limit(max_running=1)
+    ),
+    "GetLimit": lambda: M.GetLimitRequest(name=LIMIT),
+    "ListLimits": lambda: M.ListLimitsRequest(parent=OWN),
+    "UpdateLimit": lambda: M.UpdateLimitRequest(
+        allow_missing=True, limit=limit_pb2.Limit(name=LIMIT, max_running=2)
+    ),
+    "DeleteLimit": lambda: M.DeleteLimitRequest(name=LIMIT),
     "CreateSchedule": lambda: C.CreateScheduleRequest(
         parent=OWN, schedule_id="c2", schedule=schedule(every=3600)
     ),
@@ -149,6 +162,7 @@ MAPS = ("labels", "headers")
 SERVICES = {
     "taskyard.v1.TaskService": "tasks",
     "taskyard.v1.TaskTypeService": "task_types",
+    "taskyard.v1.LimitService": "limits",
     "taskyard.v1.ScheduleService": "schedules",
     "taskyard.v1.GroupService": "groups",
     "taskyard.v1.TenantService": "tenants",
@@ -222,6 +236,9 @@ async def world(taskdb: RunningTaskDb, admin: Caller) -> Caller:
         await admin.task_types.CreateTaskType(
             Y.CreateTaskTypeRequest(parent=parent, task_type_id="y1", task_type=TaskType())
         )
+        await admin.limits.CreateLimit(
+            M.CreateLimitRequest(parent=parent, limit_id="l1", limit=limit_pb2.Limit(max_running=1))
+        )
         await admin.schedules.CreateSchedule(
             C.CreateScheduleRequest(parent=parent, schedule_id="c1", schedule=schedule(every=3600))
         )
@@ -240,7 +257,7 @@ def test_every_rpc_of_tenants_is_tried() -> None:
 
 
 async def test_every_foreign_name_in_every_request_is_not_found(world: Caller, taskdb: RunningTaskDb) -> None:
-    tables = ("tasks", "queue", "task_types", "schedules", "groups", "api_keys", "changes")
+    tables = ("tasks", "queue", "task_types", "schedules", "groups", "limits", "api_keys", "changes")
     before = [await taskdb.rows(f"SELECT * FROM {t} WHERE tenant_id = 'other' ORDER BY 1, 2") for t in tables]
     tried = 0
     for rpc, stub in tenant_rpcs().items():

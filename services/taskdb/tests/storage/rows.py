@@ -28,6 +28,8 @@ async def insert_created(tx: Tx, created: Sequence[Transition]) -> None:
             key = (task.tenant_id, task.task_id)
             await tx.execute("UPDATE tasks SET blocked = true WHERE tenant_id = %s AND task_id = %s", key)
             await tx.execute("INSERT INTO blocked_tasks VALUES (1, NULL, %s, %s, NULL)", key)
+        if task.limited is not None:
+            await _insert_limits(tx, task)
         if task.queue_key is not None:
             await tx.execute(
                 "INSERT INTO queue (tenant_id, task_id, class_id, priority, pinned_runner, ready_time) "
@@ -52,6 +54,25 @@ async def insert_created(tx: Tx, created: Sequence[Transition]) -> None:
                     "INSERT INTO timers (tenant_id, task_id, kind, due_time) VALUES (%s, %s, %s, %s)",
                     (task.tenant_id, task.task_id, effect.kind.value, effect.due_time),
                 )
+
+
+async def _insert_limits(tx: Tx, task: TaskState) -> None:
+    """A limit of its own that never has room: the test itself admits the task."""
+    key = (task.tenant_id, task.task_id)
+    update = "UPDATE tasks SET limited = %s WHERE tenant_id = %s AND task_id = %s"
+    await tx.execute(update, (task.limited, *key))
+    tenant = "INSERT INTO tenants (tenant_id, display_name, tier) VALUES (%s, '', 1) ON CONFLICT DO NOTHING"
+    await tx.execute(tenant, (task.tenant_id,))
+    await tx.execute(
+        "INSERT INTO limits (tenant_id, limit_id, uid, max_running, held) "
+        "VALUES (%s, 'full', gen_random_uuid(), 1, 1) ON CONFLICT DO NOTHING",
+        (task.tenant_id,),
+    )
+    await tx.execute(
+        "INSERT INTO task_limits (tenant_id, task_id, limit_id, key, units, wait_time) "
+        "VALUES (%s, %s, 'full', '', 1, CASE WHEN %s THEN now() END)",
+        (*key, task.awaits_limits),
+    )
 
 
 def _values(task: TaskState) -> tuple[object, ...]:

@@ -57,10 +57,10 @@ async def apply(
 ) -> int:
     """Create or update tenants, types, schedules and tasks from a file.
 
-    A file holds YAML documents with `kind: Tenant`, `TaskType`, `Schedule` or `Task` and an `id`. Missing
-    resources are created, different ones are changed, equal ones are left alone; applying a file again
-    changes nothing. Fields that a file does not name keep their values. Tasks are created after those that
-    they name in `after`. The server validates every document before the first one is applied.
+    A file holds YAML documents with `kind: Tenant`, `TaskType`, `Limit`, `Schedule` or `Task` and an `id`.
+    Missing resources are created, different ones are changed, equal ones are left alone; applying a file
+    again changes nothing. Fields that a file does not name keep their values. Tasks are created after those
+    that they name in `after`. The server validates every document before the first one is applied.
 
     \b
     Examples:

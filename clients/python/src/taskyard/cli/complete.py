@@ -93,6 +93,12 @@ async def _groups(client: Client, incomplete: str) -> AsyncIterator[tuple[str, s
             yield group_id, f"{group.live_count} live"
 
 
+async def _limits(client: Client, incomplete: str) -> AsyncIterator[tuple[str, str]]:
+    async for limit in client.limits.list():
+        if (limit_id := limit.name.rpartition("/")[2]).startswith(incomplete):
+            yield limit_id, limit.description
+
+
 task_ids = _completing(_tasks)
 runner_ids = _completing(_runners)
 tenant_ids = _completing(_tenants)
@@ -100,6 +106,7 @@ type_ids = _completing(_types)
 key_ids = _completing(_keys)
 schedule_ids = _completing(_schedules)
 group_ids = _completing(_groups)
+limit_ids = _completing(_limits)
 
 
 def context_names(context: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -14,10 +14,10 @@ from google.protobuf.json_format import MessageToDict
 from taskyard import errors
 from taskyard.cli.manifest import Resource
 from taskyard.client import Client
-from taskyard.names import group_name, schedule_name, task_name, task_type_name, tenant_name
+from taskyard.names import group_name, limit_name, schedule_name, task_name, task_type_name, tenant_name
 from taskyard.new_task import NewTask
 from taskyard.task import Task
-from taskyard.v1 import schedule_pb2, task_pb2, tenant_pb2
+from taskyard.v1 import limit_pb2, schedule_pb2, task_pb2, tenant_pb2
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ async def change_of(client: Client, resource: Resource) -> Change:
         return await _tenant(client, resource.id, resource.message)
     if resource.kind == "TaskType":
         return await _task_type(client, resource.id, resource.message)
+    if resource.kind == "Limit":
+        return await _limit(client, resource.id, resource.message)
     if resource.kind == "Schedule":
         return await _schedule(client, resource.id, resource.message)
     return await _task(client, resource.id, resource.message)
@@ -68,6 +70,18 @@ async def _task_type(client: Client, id_: str, wanted: Any) -> Change:
     return Change("changed", difference, partial(client.admin.put_type, merged, *paths))
 
 
+async def _limit(client: Client, id_: str, wanted: limit_pb2.Limit) -> Change:
+    wanted.name = limit_name(await client.tenant(), id_)
+    try:
+        current = await client.limits.get(id_)
+    except errors.NotFound:
+        return Change("created", list(_added(wanted)), partial(client.limits.put, wanted))
+    merged, paths, difference = merge(current, wanted)
+    if not paths:
+        return _unchanged()
+    return Change("changed", difference, partial(client.limits.put, merged, *paths))
+
+
 async def _schedule(client: Client, id_: str, wanted: schedule_pb2.Schedule) -> Change:
     wanted.name = schedule_name(await client.tenant(), id_)
     try:
@@ -93,6 +107,9 @@ async def _task(client: Client, id_: str, wanted: NewTask) -> Change:
         else:
             entry.task = task_name(tenant, entry.task)
         entry.when = entry.when or task_pb2.DEPENDENCY_CONDITION_SUCCEEDED
+    for use in task.spec.limits:
+        use.limit = limit_name(tenant, use.limit)
+        use.units = use.units or 1
     try:
         current = await client.get(id_)
     except errors.NotFound:

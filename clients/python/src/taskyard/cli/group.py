@@ -37,6 +37,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "submit": Entry("launch", "submit", "Create a task, or many, and print the ids."),
         "apply": Entry("apply", "apply", "Create or update tenants, types, schedules and tasks from a file."),
         "diff": Entry("apply", "diff", "Show what apply would change."),
+        "limits": Entry("limits", "limits", "List named limits; create, change or delete one."),
         "schedule": Entry("schedules", "schedule", "List schedules; create, pause, run or preview one."),
         "group": Entry("groups", "group", "List groups of tasks; show, close, cancel or wait for one."),
         "graph": Entry("groups", "graph", "Draw the dependencies between the tasks of a group."),

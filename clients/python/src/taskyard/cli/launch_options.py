@@ -12,7 +12,18 @@ import click
 from taskyard import script
 from taskyard.builders import command, container, function, typed, wasm
 from taskyard.cli.complete import type_ids
-from taskyard.cli.values import AFTER, DURATION, ENTITY, JSON, PAIR, PREFERENCE, SELECTOR, TIME, WORD
+from taskyard.cli.values import (
+    AFTER,
+    DURATION,
+    ENTITY,
+    JSON,
+    LIMIT_USE,
+    PAIR,
+    PREFERENCE,
+    SELECTOR,
+    TIME,
+    WORD,
+)
 from taskyard.limits import MAX_STEPS
 from taskyard.new_task import NewTask
 from taskyard.words import Invalid
@@ -75,6 +86,13 @@ _OPTIONS = (
         type=AFTER,
         multiple=True,
         help="Start once these or groups/GROUP succeeded; TASK:ended: any end, ALIAS=TASK: with its result.",
+    ),
+    click.option(
+        "--limit",
+        "limits",
+        type=LIMIT_USE,
+        multiple=True,
+        help="Named limit that has to admit it: LIMIT, LIMIT:KEY or LIMIT:KEY*UNITS; repeatable.",
     ),
     click.option("--slot", help="At most one task of a slot runs at a time."),
     click.option("--entity", type=ENTITY, metavar="TYPE/ID", help="What the task works on; makes the slot."),

@@ -19,11 +19,11 @@ from taskyard.cli.marked_yaml import Document, Path, YamlError, documents
 from taskyard.cli.proto_values import fill
 from taskyard.cli.selector_text import parse_selector
 from taskyard.cli.values import AFTER, DURATION
-from taskyard.new_task import After, Constraint, Expression, NewTask, Preference, Retry, Selector
-from taskyard.v1 import schedule_pb2, task_pb2, task_type_pb2, tenant_pb2
+from taskyard.new_task import After, Constraint, Expression, LimitUse, NewTask, Preference, Retry, Selector
+from taskyard.v1 import limit_pb2, schedule_pb2, task_pb2, task_type_pb2, tenant_pb2
 from taskyard.words import Invalid
 
-KINDS = ("Tenant", "TaskType", "Schedule", "Task")
+KINDS = ("Tenant", "TaskType", "Limit", "Schedule", "Task")
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Resource:
     kind: str
     id: str
     message: Any
-    """A Tenant, a TaskType, a Schedule or a NewTask."""
+    """A Tenant, a TaskType, a Limit, a Schedule or a NewTask."""
     document: Document
 
 
@@ -60,7 +60,8 @@ def _resource(document: Document) -> Resource:
         raise document.error(("id",), "id is missing or not a text")
     if kind == "Schedule":
         return Resource(kind, id_, _schedule(document, value), document)
-    message: Any = tenant_pb2.Tenant() if kind == "Tenant" else task_type_pb2.TaskType()
+    made = {"Tenant": tenant_pb2.Tenant, "TaskType": task_type_pb2.TaskType, "Limit": limit_pb2.Limit}
+    message: Any = made[kind]()
     fill(message, value, document, ())
     return Resource(kind, id_, message, document)
 
@@ -347,6 +348,19 @@ def _after(document: Document, path: Path, value: Any) -> list[After]:
     return found
 
 
+def _limits(document: Document, path: Path, value: Any) -> list[LimitUse]:
+    found: list[LimitUse] = []
+    for index, one in enumerate(value if isinstance(value, list) else [value]):
+        place = (*path, index) if isinstance(value, list) else path
+        try:
+            found.append(LimitUse.parse(_text(document, place, one)))
+        except YamlError:
+            raise
+        except ValueError as error:
+            raise document.error(place, str(error)) from None
+    return found
+
+
 def _any(document: Document, path: Path, value: Any) -> Any:
     return value
 
@@ -362,6 +376,7 @@ _FIELDS: Mapping[str, Callable[[Document, Path, Any], Any] | None] = {
     "type": _text,
     "payload": _any,
     "priority": _whole,
+    "limits": _limits,
     "retries": _retry,
     "retry": _retry,
     "timeout": _seconds,

@@ -91,7 +91,12 @@ def _pending_reason(task: Task) -> str:
     if task.phase is not Phase.PENDING:
         return ""
     reasons = {"QUEUED": "its turn", "DELAYED": "its time", "BACKOFF": "the next attempt"}
-    reasons |= {"SLOT_BUSY": "its slot", "EXTERNAL": "its owner", "BLOCKED": "other tasks"}
+    reasons |= {
+        "SLOT_BUSY": "its slot",
+        "EXTERNAL": "its owner",
+        "BLOCKED": "other tasks",
+        "LIMITED": "a limit",
+    }
     name = PendingReason.Name(task.proto.status.pending_reason).removeprefix("PENDING_REASON_")
     return reasons.get(name, "")
 

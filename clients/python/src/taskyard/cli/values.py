@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import click
 
-from taskyard.new_task import After, Preference, Selector
+from taskyard.new_task import After, LimitUse, Preference, Selector
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -157,7 +157,22 @@ class AfterType(click.ParamType[tuple[After, ...]]):
         return After(task, alias, cast("Any", when))
 
 
+class LimitUseType(click.ParamType[LimitUse]):
+    """A named limit, written as LIMIT, LIMIT:KEY or LIMIT:KEY*UNITS."""
+
+    name = "limit:key"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> LimitUse:
+        if isinstance(value, LimitUse):
+            return value
+        try:
+            return LimitUse.parse(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
 AFTER = AfterType()
+LIMIT_USE = LimitUseType()
 DURATION = DurationType()
 TIME = TimeType()
 WORD = WordType()

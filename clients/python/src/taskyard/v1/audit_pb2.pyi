@@ -49,6 +49,7 @@ class AuditEvent(_message.Message):
       api_key.created revoked;  quarantine.created released
       schedule.created updated deleted paused resumed fired skipped missed run
            backfilled
+      limit.created updated deleted
       webhook.given_up;  audit.damage_acknowledged
     """
     resource: _builtins.str

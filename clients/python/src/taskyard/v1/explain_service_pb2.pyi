@@ -53,6 +53,8 @@ class _GateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Gate.ValueType],
     """The task type is disabled (dry run)."""
     GATE_DEPENDENCY: _Gate.ValueType  # 12
     """A task of spec.after has not ended, or not as its condition requires."""
+    GATE_LIMIT: _Gate.ValueType  # 14
+    """A limit of spec.limits has no room for its units."""
 
 class Gate(_Gate, metaclass=_GateEnumTypeWrapper):
     """Gates between a task and its start."""
@@ -83,6 +85,8 @@ GATE_TASK_TYPE: Gate.ValueType  # 11
 """The task type is disabled (dry run)."""
 GATE_DEPENDENCY: Gate.ValueType  # 12
 """A task of spec.after has not ended, or not as its condition requires."""
+GATE_LIMIT: Gate.ValueType  # 14
+"""A limit of spec.limits has no room for its units."""
 Global___Gate: _TypeAlias = Gate  # noqa: Y015
 
 class _RunnerObstacle:

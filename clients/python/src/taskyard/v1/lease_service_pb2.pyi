@@ -936,6 +936,7 @@ class ReadExplainFactsResponse(_message.Message):
     TASK_NAME_FIELD_NUMBER: _builtins.int
     DEPENDENCIES_FIELD_NUMBER: _builtins.int
     OPEN_DEPENDENCY_COUNT_FIELD_NUMBER: _builtins.int
+    LIMITS_FIELD_NUMBER: _builtins.int
     pinned_runner: _builtins.str
     """Set if it may run on one runner only."""
     priority: _builtins.int
@@ -980,6 +981,10 @@ class ReadExplainFactsResponse(_message.Message):
     def dependencies(self) -> _containers.RepeatedCompositeFieldContainer[Global___DependencyFacts]:
         """spec.after; of a task, those that it waits for, the first 10 by position."""
 
+    @_builtins.property
+    def limits(self) -> _containers.RepeatedCompositeFieldContainer[Global___LimitFacts]:
+        """spec.limits, by id; of a task that does not wait for them, none."""
+
     def __init__(
         self,
         *,
@@ -996,14 +1001,79 @@ class ReadExplainFactsResponse(_message.Message):
         task_name: _builtins.str = ...,
         dependencies: _abc.Iterable[Global___DependencyFacts] | None = ...,
         open_dependency_count: _builtins.int = ...,
+        limits: _abc.Iterable[Global___LimitFacts] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["placement_class", b"placement_class", "quarantine", b"quarantine", "read_time", b"read_time", "slot", b"slot", "task", b"task", "task_type", b"task_type", "tenant", b"tenant"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dependencies", b"dependencies", "open_dependency_count", b"open_dependency_count", "pinned_runner", b"pinned_runner", "placement_class", b"placement_class", "priority", b"priority", "quarantine", b"quarantine", "read_time", b"read_time", "runners", b"runners", "slot", b"slot", "task", b"task", "task_name", b"task_name", "task_type", b"task_type", "tenant", b"tenant"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dependencies", b"dependencies", "limits", b"limits", "open_dependency_count", b"open_dependency_count", "pinned_runner", b"pinned_runner", "placement_class", b"placement_class", "priority", b"priority", "quarantine", b"quarantine", "read_time", b"read_time", "runners", b"runners", "slot", b"slot", "task", b"task", "task_name", b"task_name", "task_type", b"task_type", "tenant", b"tenant"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ReadExplainFactsResponse: _TypeAlias = ReadExplainFactsResponse  # noqa: Y015
+
+@_typing.final
+class LimitFacts(_message.Message):
+    """A named limit as ReadExplainFacts finds it, for the key and units of a task."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LIMIT_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    UNITS_FIELD_NUMBER: _builtins.int
+    MISSING_FIELD_NUMBER: _builtins.int
+    OPEN_FIELD_NUMBER: _builtins.int
+    BOUND_FIELD_NUMBER: _builtins.int
+    MOST_FIELD_NUMBER: _builtins.int
+    USED_FIELD_NUMBER: _builtins.int
+    OPEN_TIME_FIELD_NUMBER: _builtins.int
+    AHEAD_COUNT_FIELD_NUMBER: _builtins.int
+    WAITS_FIELD_NUMBER: _builtins.int
+    limit: _builtins.str
+    """tenants/{tenant}/limits/{limit}"""
+    key: _builtins.str
+    """spec.limits[].key."""
+    units: _builtins.int
+    """spec.limits[].units."""
+    missing: _builtins.bool
+    """There is no such limit; it holds no task back."""
+    open: _builtins.bool
+    """It has room for the units."""
+    bound: _builtins.str
+    """The bound that leaves no room, as a field of Limit: "max_running", "starts_per_key", ..."""
+    most: _builtins.int
+    """The value of that bound, and how much of it is in use."""
+    used: _builtins.int
+    """See `most`."""
+    ahead_count: _builtins.int
+    """Tasks of the same key that wait for this limit before it, counted up to 1,000."""
+    waits: _builtins.bool
+    """The task waits in the order of this limit."""
+    @_builtins.property
+    def open_time(self) -> _timestamp_pb2.Timestamp:
+        """When the bound leaves room again; unset if that depends on tasks that run."""
+
+    def __init__(
+        self,
+        *,
+        limit: _builtins.str = ...,
+        key: _builtins.str = ...,
+        units: _builtins.int = ...,
+        missing: _builtins.bool = ...,
+        open: _builtins.bool = ...,
+        bound: _builtins.str = ...,
+        most: _builtins.int = ...,
+        used: _builtins.int = ...,
+        open_time: _timestamp_pb2.Timestamp | None = ...,
+        ahead_count: _builtins.int = ...,
+        waits: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["open_time", b"open_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ahead_count", b"ahead_count", "bound", b"bound", "key", b"key", "limit", b"limit", "missing", b"missing", "most", b"most", "open", b"open", "open_time", b"open_time", "units", b"units", "used", b"used", "waits", b"waits"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LimitFacts: _TypeAlias = LimitFacts  # noqa: Y015
 
 @_typing.final
 class DependencyFacts(_message.Message):

@@ -285,6 +285,8 @@ class _PendingReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Pending
     """External task not yet started by its owner."""
     PENDING_REASON_BLOCKED: _PendingReason.ValueType  # 6
     """A task of spec.after has not ended."""
+    PENDING_REASON_LIMITED: _PendingReason.ValueType  # 7
+    """A limit of spec.limits has no room for it."""
 
 class PendingReason(_PendingReason, metaclass=_PendingReasonEnumTypeWrapper):
     """Why a PENDING task is not running yet, according to taskdb; ExplainTask returns more."""
@@ -303,6 +305,8 @@ PENDING_REASON_EXTERNAL: PendingReason.ValueType  # 5
 """External task not yet started by its owner."""
 PENDING_REASON_BLOCKED: PendingReason.ValueType  # 6
 """A task of spec.after has not ended."""
+PENDING_REASON_LIMITED: PendingReason.ValueType  # 7
+"""A limit of spec.limits has no room for it."""
 Global___PendingReason: _TypeAlias = PendingReason  # noqa: Y015
 
 class _TaskAction:
@@ -556,6 +560,7 @@ class TaskSpec(_message.Message):
     ORPHAN_TIMEOUT_FIELD_NUMBER: _builtins.int
     ON_RUNNER_LOST_FIELD_NUMBER: _builtins.int
     AFTER_FIELD_NUMBER: _builtins.int
+    LIMITS_FIELD_NUMBER: _builtins.int
     SCHEDULE_FIELD_NUMBER: _builtins.int
     SCHEDULED_TIME_FIELD_NUMBER: _builtins.int
     task_type: _builtins.str
@@ -665,6 +670,12 @@ class TaskSpec(_message.Message):
         """
 
     @_builtins.property
+    def limits(self) -> _containers.RepeatedCompositeFieldContainer[Global___LimitUse]:
+        """Named limits that have to admit the task, all of them together; none twice.  Until then it is
+        PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+        """
+
+    @_builtins.property
     def scheduled_time(self) -> _timestamp_pb2.Timestamp:
         """The instant of its schedule that the task is for; set by the server only."""
 
@@ -696,12 +707,13 @@ class TaskSpec(_message.Message):
         orphan_timeout: _duration_pb2.Duration | None = ...,
         on_runner_lost: Global___RunnerLostPolicy.ValueType = ...,
         after: _abc.Iterable[Global___Dependency] | None = ...,
+        limits: _abc.Iterable[Global___LimitUse] | None = ...,
         schedule: _builtins.str = ...,
         scheduled_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_steps", b"_max_steps", "_priority", b"_priority", "attempt_timeout", b"attempt_timeout", "callback", b"callback", "checkpoint_interval", b"checkpoint_interval", "entity", b"entity", "execution", b"execution", "max_steps", b"max_steps", "not_before", b"not_before", "orphan_timeout", b"orphan_timeout", "payload", b"payload", "placement", b"placement", "priority", b"priority", "queue_timeout", b"queue_timeout", "resources", b"resources", "retention", b"retention", "retry", b"retry", "scheduled_time", b"scheduled_time", "silence_timeout", b"silence_timeout", "stop_grace_period", b"stop_grace_period", "total_timeout", b"total_timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_steps", b"_max_steps", "_priority", b"_priority", "admission", b"admission", "after", b"after", "attempt_timeout", b"attempt_timeout", "callback", b"callback", "checkpoint_interval", b"checkpoint_interval", "entity", b"entity", "env", b"env", "execution", b"execution", "max_steps", b"max_steps", "not_before", b"not_before", "on_runner_lost", b"on_runner_lost", "orphan_timeout", b"orphan_timeout", "overlap", b"overlap", "payload", b"payload", "placement", b"placement", "priority", b"priority", "queue_timeout", b"queue_timeout", "resources", b"resources", "retention", b"retention", "retry", b"retry", "schedule", b"schedule", "scheduled_time", b"scheduled_time", "silence_timeout", b"silence_timeout", "slot", b"slot", "stop_grace_period", b"stop_grace_period", "task_type", b"task_type", "total_timeout", b"total_timeout"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_steps", b"_max_steps", "_priority", b"_priority", "admission", b"admission", "after", b"after", "attempt_timeout", b"attempt_timeout", "callback", b"callback", "checkpoint_interval", b"checkpoint_interval", "entity", b"entity", "env", b"env", "execution", b"execution", "limits", b"limits", "max_steps", b"max_steps", "not_before", b"not_before", "on_runner_lost", b"on_runner_lost", "orphan_timeout", b"orphan_timeout", "overlap", b"overlap", "payload", b"payload", "placement", b"placement", "priority", b"priority", "queue_timeout", b"queue_timeout", "resources", b"resources", "retention", b"retention", "retry", b"retry", "schedule", b"schedule", "scheduled_time", b"scheduled_time", "silence_timeout", b"silence_timeout", "slot", b"slot", "stop_grace_period", b"stop_grace_period", "task_type", b"task_type", "total_timeout", b"total_timeout"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_steps: _TypeAlias = _typing.Literal["max_steps"]  # noqa: Y015
     _WhichOneofArgType__max_steps: _TypeAlias = _typing.Literal["_max_steps", b"_max_steps"]  # noqa: Y015
@@ -713,6 +725,36 @@ class TaskSpec(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__priority) -> _WhichOneofReturnType__priority | None: ...
 
 Global___TaskSpec: _TypeAlias = TaskSpec  # noqa: Y015
+
+@_typing.final
+class LimitUse(_message.Message):
+    """What a task takes of a named limit, from its admission to the end of its run."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LIMIT_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    UNITS_FIELD_NUMBER: _builtins.int
+    limit: _builtins.str
+    """tenants/{tenant}/limits/{limit}, or the id of a limit of the same tenant."""
+    key: _builtins.str
+    """Whose share of the limit: e.g. a customer.  Tasks without one share the empty key."""
+    units: _builtins.int
+    """How much of it.  At most what the limit has at a time, in total and per key.  Default 1."""
+    def __init__(
+        self,
+        *,
+        limit: _builtins.str = ...,
+        key: _builtins.str = ...,
+        units: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "limit", b"limit", "units", b"units"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LimitUse: _TypeAlias = LimitUse  # noqa: Y015
 
 @_typing.final
 class Dependency(_message.Message):

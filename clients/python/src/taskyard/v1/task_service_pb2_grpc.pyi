@@ -67,7 +67,7 @@ class TaskServiceStub:
     def __new__(cls, channel: _aio.Channel) -> TaskServiceAsyncStub: ...
     CreateTask: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.CreateTaskRequest, _task_service_pb2.CreateTaskResponse]
     """Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-    Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+    Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, a limit, or an entity that must exist;
     TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
     id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
     TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
@@ -241,7 +241,7 @@ class TaskServiceAsyncStub(TaskServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateTask: _aio.UnaryUnaryMultiCallable[_task_service_pb2.CreateTaskRequest, _task_service_pb2.CreateTaskResponse]  # type: ignore[assignment]
     """Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-    Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+    Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, a limit, or an entity that must exist;
     TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
     id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
     TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
@@ -417,7 +417,7 @@ class TaskServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_task_service_pb2.CreateTaskResponse, _abc.Awaitable[_task_service_pb2.CreateTaskResponse]]:
         """Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-        Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, or an entity that must exist;
+        Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, a limit, or an entity that must exist;
         TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
         id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
         TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);

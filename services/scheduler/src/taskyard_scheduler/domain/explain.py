@@ -26,6 +26,7 @@ class Gate(IntEnum):
     TURN = 10
     TASK_TYPE = 11
     DEPENDENCY = 12
+    LIMIT = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,22 @@ class DependencyFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class LimitFacts:
+    """A limit that it names: the bound that leaves no room for its units, and who waits before it."""
+
+    limit: str
+    key: str = ""
+    units: int = 1
+    missing: bool = False
+    open: bool = True
+    bound: str = ""
+    most: int = 0
+    used: int = 0
+    open_time: datetime | None = None
+    ahead: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """The facts about a task, or about a spec (task is None)."""
 
@@ -136,6 +153,7 @@ class Facts:
     # Of a task, the first that it waits for; of a spec, all that it names.
     dependencies: Sequence[DependencyFacts] = ()
     open_dependencies: int = 0
+    limits: Sequence[LimitFacts] = ()
 
     @property
     def external(self) -> bool:
@@ -206,6 +224,8 @@ def _gates(facts: Facts) -> Iterator[GateVerdict]:
     yield _delay(facts)
     if facts.slot is not None:
         yield _slot(facts.slot, facts.task, facts.now)
+    if facts.limits:
+        yield _limit(facts)
     yield _paused(facts.tenant, facts.task_type)
     if facts.tenant.max_concurrent:
         yield _concurrency(facts.tenant)
@@ -293,6 +313,32 @@ def _dependency(facts: Facts) -> GateVerdict:
 
 def _is_group(prerequisite: str) -> bool:
     return "/groups/" in prerequisite
+
+
+def _limit(facts: Facts) -> GateVerdict:
+    missing = next((one for one in facts.limits if one.missing and facts.task is None), None)
+    if missing is not None:
+        remedy = "create it first, or remove it from spec.limits"
+        return GateVerdict(Gate.LIMIT, False, f"{missing.limit} does not exist", remedy, missing.limit)
+    closed = next((one for one in facts.limits if not one.open), None)
+    if closed is None and facts.task is None and not any(one.ahead for one in facts.limits):
+        return GateVerdict(Gate.LIMIT, True, "its limits have room")
+    if closed is None:
+        ahead = max(facts.limits, key=lambda one: one.ahead)
+        message = f"it waits for its turn at {ahead.limit}; {ahead.ahead} tasks of its key are before it"
+        return GateVerdict(Gate.LIMIT, False, message, "wait for its turn, or raise the limit", ahead.limit)
+    of_key = f" of key {closed.key!r}" if closed.bound.endswith("_per_key") else ""
+    message = f"{closed.limit} has no room for {closed.units}: {closed.used} of {closed.most}{of_key} in use"
+    message += f" ({closed.bound})"
+    if closed.ahead:
+        message += f", and {closed.ahead} tasks of its key are before it"
+    if closed.open_time is None:
+        remedy = f"wait until tasks of it end, or raise {closed.bound} of {closed.limit}"
+    else:
+        remedy = f"wait until {_format_time(closed.open_time)}, or raise {closed.bound} of {closed.limit}"
+    # Behind others it opens later than that.
+    open_time = None if closed.ahead else closed.open_time
+    return GateVerdict(Gate.LIMIT, False, message, remedy, closed.limit, open_time)
 
 
 def _delay(facts: Facts) -> GateVerdict:

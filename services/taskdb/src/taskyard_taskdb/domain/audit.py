@@ -19,6 +19,7 @@ _COLLECTIONS = {
     "auditRanges": ResourceKind.AUDIT,
     "schedules": ResourceKind.SCHEDULE,
     "groups": ResourceKind.GROUP,
+    "limits": ResourceKind.LIMIT,
 }
 _NAMES = {kind: collection for collection, kind in _COLLECTIONS.items()}
 _OWNED = (
@@ -28,6 +29,7 @@ _OWNED = (
     ResourceKind.WEBHOOK,
     ResourceKind.SCHEDULE,
     ResourceKind.GROUP,
+    ResourceKind.LIMIT,
 )
 _UNOWNED = tuple(name for name, kind in _COLLECTIONS.items() if kind not in _OWNED)
 

@@ -85,6 +85,9 @@ class ChangeEvent(IntEnum):
     GROUP_CANCELLED = 122
     GROUP_COMPLETED = 123
     GROUP_DELETED = 124
+    LIMIT_CREATED = 130
+    LIMIT_UPDATED = 131
+    LIMIT_DELETED = 132
 
     @property
     def word(self) -> str:
@@ -116,6 +119,7 @@ class ResourceKind(IntEnum):
     AUDIT = 8
     SCHEDULE = 9
     GROUP = 11
+    LIMIT = 12
 
 
 BY_WORD: Mapping[str, ChangeEvent] = {event.word: event for event in ChangeEvent}

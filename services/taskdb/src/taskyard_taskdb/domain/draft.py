@@ -64,7 +64,11 @@ class Draft:
         self.set(lease=None, **result)
 
     def queue(self) -> None:
-        """Makes the task claimable from now on."""
+        """Makes the task claimable from now on, or makes it wait for its limits unless it holds its units."""
+        if self.task.limited is False:
+            reason = PendingReason.LIMITED
+            self.set(phase=Phase.PENDING, pending_reason=reason, next_attempt_time=None)
+            return
         self.set(
             phase=Phase.PENDING,
             pending_reason=PendingReason.QUEUED,
@@ -72,8 +76,13 @@ class Draft:
             next_attempt_time=None,
         )
 
+    def release_units(self) -> None:
+        """Gives the units of its limits back: another attempt is admitted anew."""
+        if self.task.limited:
+            self.set(limited=False)
+
     def pend(self) -> None:
-        """Makes the task wait for its turn: for prerequisites, in the queue, for its slot or its owner."""
+        """Makes the task wait for its turn: for prerequisites, slot, limits, a claim or its owner."""
         if self.task.blocked:
             self.set(phase=Phase.PENDING, pending_reason=PendingReason.BLOCKED, next_attempt_time=None)
         elif self.task.external or self.task.slot is not None:

@@ -198,6 +198,11 @@ class Promoted(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted(TimerEvent):
+    """The limits of a waiting task have room for its units, which it holds from now on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unblocked(TimerEvent):
     """Every prerequisite has ended as required."""
 

@@ -163,6 +163,8 @@ def apply_all(task: TaskState, events: Iterable[Event], now: datetime, rng: Rand
         following: Event | None = event
         while following is not None:
             following = _step(draft, following)
+    if draft.task.limited and not draft.task.keeps_units:
+        draft.release_units()
     effects = derive_effects(task, draft.task, draft.effects)
     return Transition(task, draft.task, tuple(draft.changes), effects, tuple(draft.rows))
 

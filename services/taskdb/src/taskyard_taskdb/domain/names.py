@@ -14,6 +14,7 @@ LENGTHS = {
     "schedules": 55,
     # The group of the children of a task has ".children" behind its id.
     "groups": 265,
+    "limits": 64,
 }
 # They match the characters of an id but mean something else in a path or, "-", in AIP-159.
 RESERVED = frozenset({".", "..", "-"})
@@ -51,6 +52,11 @@ def task_type_name(tenant_id: str, task_type: str) -> str:
     return f"tenants/{tenant_id}/taskTypes/{task_type}"
 
 
+def limit_name(tenant_id: str, limit_id: str) -> str:
+    """tenants/{tenant}/limits/{limit}"""
+    return f"tenants/{tenant_id}/limits/{limit_id}"
+
+
 def schedule_name(tenant_id: str, schedule_id: str) -> str:
     """tenants/{tenant}/schedules/{schedule}"""
     return f"tenants/{tenant_id}/schedules/{schedule_id}"
@@ -78,6 +84,12 @@ def parse_task_type_name(name: str, field: str = "name") -> tuple[str, str]:
     """Tenant and task type id. Raises FieldInvalid."""
     tenant_id, task_type = _segments(name, field, "tenants", "taskTypes")
     return tenant_id, task_type
+
+
+def parse_limit_name(name: str, field: str = "name") -> tuple[str, str]:
+    """Tenant and limit id. Raises FieldInvalid."""
+    tenant_id, limit_id = _segments(name, field, "tenants", "limits")
+    return tenant_id, limit_id
 
 
 def parse_schedule_name(name: str, field: str = "name") -> tuple[str, str]:

@@ -135,6 +135,8 @@ class TaskState:
     has_dependents: bool = False
     # The group that counts it.
     group_id: str | None = None
+    # Of a task with spec.limits: whether it holds its units.
+    limited: bool | None = None
     lease: LeaseState | None = None
 
     @property
@@ -161,9 +163,19 @@ class TaskState:
 
     @property
     def heads_slot(self) -> bool:
-        """Whether it is the head of its slot: queued, leased, or about to be redistributed."""
+        """Whether it is the head of its slot: queued, before its limits, leased, or to be redistributed."""
         held = self.phase in (Phase.SCHEDULED, Phase.RUNNING, Phase.REDISTRIBUTING)
-        return self.slot is not None and not self.external and (held or self.claimable)
+        return self.slot is not None and not self.external and (held or self.claimable or self.awaits_limits)
+
+    @property
+    def awaits_limits(self) -> bool:
+        """Whether nothing but its limits holds it back."""
+        return self.phase is Phase.PENDING and self.pending_reason is PendingReason.LIMITED
+
+    @property
+    def keeps_units(self) -> bool:
+        """Whether it may hold the units of its limits: queued, leased, or about to be redistributed."""
+        return self.claimable or self.phase in (Phase.SCHEDULED, Phase.RUNNING, Phase.REDISTRIBUTING)
 
     @property
     def queue_key(self) -> QueueKey | None:

@@ -38,6 +38,7 @@ class PendingReason(IntEnum):
     SLOT_BUSY = 4
     EXTERNAL = 5
     BLOCKED = 6
+    LIMITED = 7
 
 
 class Kind(IntEnum):

@@ -88,7 +88,7 @@ def fill_created(task: task_pb2.Task, created: Created, view: int) -> None:
     """Fill in the task that was just stored, without reading it back."""
     new = created.task
     task.name = new.name
-    _identify(task.metadata, new.task_id, uuid_text(new.uid), 1)
+    _identify(task.metadata, new.task_id, uuid_text(new.uid), 1 if created.admit_time is None else 2)
     status = task.status
     status.phase = task_pb2.TASK_PHASE_PENDING
     if view == NAME:
@@ -99,7 +99,7 @@ def fill_created(task: task_pb2.Task, created: Created, view: int) -> None:
         status.task_type_name = f"tenants/{new.task_type_tenant}/taskTypes/{new.task_type}"
     status.pending_reason = task_pb2.PendingReason.ValueType(created.pending_reason)
     if created.pending_reason is PendingReason.QUEUED:
-        set_time(status.ready_time, created.create_time)
+        set_time(status.ready_time, created.admit_time or created.create_time)
     if created.pending_reason is PendingReason.DELAYED:
         set_time(status.next_attempt_time, new.policy.not_before)
     if view == BASIC:
@@ -115,7 +115,7 @@ def _identify(metadata: task_pb2.TaskMetadata, task_id: str, uid: str, version: 
 def _fill_created_metadata(metadata: task_pb2.TaskMetadata, created: Created) -> None:
     new = created.task
     set_time(metadata.create_time, created.create_time)
-    set_time(metadata.update_time, created.create_time)
+    set_time(metadata.update_time, created.admit_time or created.create_time)
     if new.labels is not None:
         metadata.labels.update(new.label_map)
     if new.annotations is not None:

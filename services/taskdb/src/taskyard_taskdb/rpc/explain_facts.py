@@ -8,7 +8,7 @@ from typing import Any
 from taskyard.errors import FieldViolation, InvalidArgument, NotFound
 from taskyard.v1 import lease_service_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain.group import prerequisite_name
-from taskyard_taskdb.domain.names import task_name
+from taskyard_taskdb.domain.names import limit_name, task_name
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType, Kind
 from taskyard_taskdb.rpc.convert import fill_runner
@@ -18,6 +18,7 @@ from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.rpc.type_rules import TypeRules
 from taskyard_taskdb.storage.claim import shares
+from taskyard_taskdb.storage.limit.state import LimitState
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.read import explain, tasks
 from taskyard_taskdb.storage.read.explain import Facts, Subject
@@ -69,6 +70,7 @@ class ExplainHandler:
             task.spec,
             _running_types(task.class_definition),
             after=task.after,
+            limits=task.limits,
         )
 
 
@@ -141,6 +143,8 @@ def _message(facts: Facts) -> Response:
             phase=task_pb2.TaskPhase.ValueType(state.phase or 0),
             when=task_pb2.DependencyCondition.ValueType(state.condition),
         )
+    for limit in facts.limits:
+        _fill_limit(response.limits.add(), subject.tenant_id, limit)
     for record in facts.runners:
         message = response.runners.add(task_types=facts.executing.get(record.runner_id, ()))
         fill_runner(message.runner, record)
@@ -149,6 +153,21 @@ def _message(facts: Facts) -> Response:
             # If nothing is free the message is empty, but present.
             message.free_resources.SetInParent()
     return response
+
+
+def _fill_limit(message: lease_service_pb2.LimitFacts, tenant_id: str, state: LimitState) -> None:
+    message.limit = limit_name(tenant_id, state.use.limit_id)
+    message.key = state.use.key
+    message.units = state.use.units
+    message.missing = state.missing
+    message.open = state.closed is None
+    message.ahead_count = state.ahead
+    message.waits = state.waits
+    if state.closed is not None:
+        message.bound = state.closed.bound
+        message.most = state.closed.most
+        message.used = state.closed.used
+        set_time(message.open_time, state.closed.open_time)
 
 
 def _fill_class(message: lease_service_pb2.PlacementClass, subject: Subject) -> None:

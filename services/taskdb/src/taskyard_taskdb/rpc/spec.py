@@ -23,6 +23,7 @@ from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import Admission, Jitter, Kind, Overlap, Restart, RunnerLostPolicy
 from taskyard_taskdb.rpc.dependencies import take_after
 from taskyard_taskdb.rpc.ids import Uuid7, uuid_text
+from taskyard_taskdb.rpc.limit_uses import take_limits
 from taskyard_taskdb.rpc.placement import PlacedClass, PlacementClasses
 from taskyard_taskdb.rpc.type_rules import DEFAULT_PRIORITY, TypeRules
 from taskyard_taskdb.rpc.validate import check_metadata, check_payload, check_spec, validate
@@ -142,12 +143,16 @@ class SpecReader:
         searched = rules.searched(request.task.spec) if rules is not None else {}
         payload = _take_payload(request.task.spec)
         after, dependencies = take_after(request.task.spec, tenant.tenant_id)
+        limits, uses = take_limits(request.task.spec, tenant.tenant_id)
         execution = _take_arguments(request.task.spec) if rules is None else b""
         template = self._template(request.task.spec, rules, without_execution=bool(execution))
         self._validate_rest(request)
         metadata = request.task.metadata
         if after and template.kind is Kind.EXTERNAL:
             raise FieldInvalid.of("task.spec.after", "must be empty: the owner of an external task starts it")
+        if limits and template.kind in (Kind.EXTERNAL, Kind.EMBEDDED):
+            problem = f"must be empty: {template.kind.name.lower()} tasks are not admitted by limits"
+            raise FieldInvalid.of("task.spec.limits", problem)
         uid = self._ids.draw()
         return NewTask(
             tenant.tenant_id,
@@ -165,7 +170,7 @@ class SpecReader:
             actor.type,
             actor.id,
             traceparent,
-            template.encoded + payload + execution + dependencies,
+            template.encoded + payload + execution + dependencies + uses,
             template.callback,
             metadata.annotations.SerializeToString() if metadata.HasField("annotations") else None,
             pack_labels(metadata.labels, searched),
@@ -179,6 +184,7 @@ class SpecReader:
             body_hash,
             tenant.limited,
             after=after,
+            limits=limits,
         )
 
     def _template(

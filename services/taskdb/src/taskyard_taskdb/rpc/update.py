@@ -26,7 +26,7 @@ from taskyard_taskdb.storage.read import tasks
 from taskyard_taskdb.storage.read.tasks import Key, TaskRecord
 
 _METADATA = ("labels", "annotations")
-_FIXED_SPEC = frozenset({"task_type", "slot", "entity", "after", "schedule", "scheduled_time"})
+_FIXED_SPEC = frozenset({"task_type", "slot", "entity", "after", "limits", "schedule", "scheduled_time"})
 
 
 class _Checked(NamedTuple):

@@ -42,6 +42,7 @@ export type AuditEvent = Message<"taskyard.v1.AuditEvent"> & {
    *   api_key.created revoked;  quarantine.created released
    *   schedule.created updated deleted paused resumed fired skipped missed run
    *        backfilled
+   *   limit.created updated deleted
    *   webhook.given_up;  audit.damage_acknowledged
    *
    * @generated from field: string event_type = 2;

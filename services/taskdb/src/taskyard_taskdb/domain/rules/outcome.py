@@ -108,6 +108,7 @@ def charge(draft: Draft, event: Event) -> None:
     if isinstance(event, Failed) and event.retry_after is not None:
         wait = max(wait, event.retry_after)
     used = min(task.retry_count + 1, task.policy.max_retries)
+    draft.release_units()
     draft.set(error=error, retry_count=used, retry_delay=wait, next_attempt_time=draft.now + wait)
 
 
@@ -147,6 +148,7 @@ def succeed(draft: Draft, event: Succeeded) -> None:
 def renew(draft: Draft, event: Succeeded) -> None:
     """Ends the run; the next one has fresh budgets and comes after the first delay."""
     end_well(draft, event)
+    draft.release_units()
     later = draft.now + max(draft.task.policy.backoff_initial, retry.SHORTEST)
     draft.set(retry_count=0, runner_loss_count=0, retry_delay=None, next_attempt_time=later)
 

@@ -6,6 +6,7 @@ from taskyard_taskdb.domain.change import ChangeEvent as Word
 from taskyard_taskdb.domain.dependency import failure
 from taskyard_taskdb.domain.draft import REPORT_SLACK, Draft
 from taskyard_taskdb.domain.event import (
+    Admitted,
     DependencyFailed,
     Due,
     Event,
@@ -58,6 +59,17 @@ def waits_for_slot(draft: Draft, event: Promoted) -> bool:
 
 def promote(draft: Draft, event: Promoted) -> None:
     """The task is the head of its slot now."""
+    draft.queue()
+
+
+def awaits_limits(draft: Draft, event: Admitted) -> bool:
+    """Whether its limits hold the task back."""
+    return draft.task.awaits_limits
+
+
+def admit(draft: Draft, event: Admitted) -> None:
+    """The task holds its units now."""
+    draft.set(limited=True)
     draft.queue()
 
 
@@ -197,6 +209,11 @@ ROWS = (
     Row(
         "promote", (Promoted,), PENDING, None,
         Word.TASK_QUEUED, "T", "chosen as head of its slot: claimable", waits_for_slot, promote,
+    ),
+    Row(
+        "admit", (Admitted,), PENDING, None,
+        Word.TASK_QUEUED, "T", "every limit of spec.limits has room for its units: claimable",
+        awaits_limits, admit,
     ),
     Row(
         "embedded_lost", (QueueTimeoutPassed,), QUEUED, Phase.FAILED,

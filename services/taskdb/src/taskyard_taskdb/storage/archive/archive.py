@@ -130,6 +130,10 @@ async def _move_sql(tx: Tx) -> str:
             DELETE FROM dependencies d USING deleted
             WHERE deleted.blocked IS NOT NULL
                 AND d.tenant_id = deleted.tenant_id AND d.task_id = deleted.task_id
+        ), task_limit AS (
+            DELETE FROM task_limits l USING deleted
+            WHERE deleted.limited IS NOT NULL
+                AND l.tenant_id = deleted.tenant_id AND l.task_id = deleted.task_id
         )
         INSERT INTO tasks_archive ({", ".join(names)}) SELECT {values} FROM deleted"""
 

@@ -119,7 +119,8 @@ WITH log AS MATERIALIZED (
         t.spec, t.labels, t.total_deadline, t.traceparent, t.checkpoint_sequence,
         coalesce(y.revision, 0) AS task_type_revision, coalesce(y.queue_paused, false) AS queue_paused,
         t.task_type, t.task_type_tenant, t.overlap, t.on_runner_lost,
-        t.plain AND t.has_dependents IS NOT TRUE AND t.group_id IS NULL AND NOT coalesce(y.checks_result, false) AS plain, t.timed, t.slot, t.retry_count,
+        t.plain AND t.has_dependents IS NOT TRUE AND t.group_id IS NULL AND t.limited IS NULL
+            AND NOT coalesce(y.checks_result, false) AS plain, t.timed, t.slot, t.retry_count,
         t.runner_loss_count, c.old_generation,
         sum(octet_length(t.spec) + 512) OVER (ROWS UNBOUNDED PRECEDING) AS total_bytes
     FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(runner_ids)s::text[], %(epochs)s::bigint[],

@@ -91,7 +91,7 @@ class TaskCreator:
         together: dict[str, list[int]] = {"": []}
         for index in indices:
             if not tasks[index].replaces:
-                tenant_id = tasks[index].tenant_id if tasks[index].limited else ""
+                tenant_id = tasks[index].tenant_id if tasks[index].limited or tasks[index].limits else ""
                 # After the others, whom it may name; it locks its prerequisites.
                 group = f"{tenant_id} after" if tasks[index].after else tenant_id
                 together.setdefault(group, []).append(index)

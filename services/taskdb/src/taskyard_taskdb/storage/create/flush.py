@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import compress
 from typing import NamedTuple
@@ -15,7 +16,12 @@ from taskyard_taskdb.domain.words import Kind, PendingReason, Phase, TimerKind
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.change_log.append import COPY_FROM, LOG_LOCK, TASK, ChangeRow, insert_changes
 from taskyard_taskdb.storage.claim.lanes import Appended, LaneKey, merge_appended
-from taskyard_taskdb.storage.create import dependency_admission, request_ids, slot_admission
+from taskyard_taskdb.storage.create import (
+    dependency_admission,
+    limit_admission,
+    request_ids,
+    slot_admission,
+)
 from taskyard_taskdb.storage.create.new_task import (
     Created,
     CreateResult,
@@ -27,7 +33,9 @@ from taskyard_taskdb.storage.create.new_task import (
 from taskyard_taskdb.storage.create.request_ids import Method, Request
 from taskyard_taskdb.storage.create.slot_admission import Occupancy
 from taskyard_taskdb.storage.dependency.edges import Judged
+from taskyard_taskdb.storage.dependency.release import Released
 from taskyard_taskdb.storage.group import joining
+from taskyard_taskdb.storage.limit.book import Book
 from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.slot.slots import SlotKey
@@ -36,6 +44,7 @@ from taskyard_taskdb.storage.tenant import counters, quota
 from taskyard_taskdb.storage.tenant.counters import Delta
 from taskyard_taskdb.storage.transition.load import database_time
 from taskyard_taskdb.storage.transition.task_rows import Key
+from taskyard_taskdb.storage.transition.write import write as write_transitions
 
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -57,8 +66,8 @@ def is_single(tasks: Sequence[NewTask]) -> bool:
 
 async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], CommitNotice]:
     """Stores what is new. Raises Refused for tasks whose slot is full, that are beyond a limit of their
-    tenant, that name an unknown prerequisite or each other, that join a closed group, or whose request id was
-    used differently.
+    tenant, that name an unknown prerequisite or limit or each other, that join a closed group, or whose request id
+    was used differently.
 
     Raises UniqueViolation for a taken task id, and DataError for values that the database cannot store.
     """
@@ -95,6 +104,7 @@ async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], C
         await request_ids.redirect(tx, Method.CREATE_TASK, dropped)
     if heads:
         await slot_admission.set_heads(tx, heads)
+    named_limits = await limit_admission.lock(tx, fresh)
     notice.tenants |= await counters.add(tx, delta)
     await _check_limits(tx, planned)
     if planned:
@@ -103,6 +113,8 @@ async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], C
         notice.changed = True
         if judged:
             notice.dependencies |= await _store_dependencies(tx, planned, fresh, judged)
+        if named_limits is not None:
+            notice.add(await _store_limits(tx, named_limits, planned, results))
         merge_appended(notice.appended, _appended(results.values()))
     return [results[position] for position in range(len(tasks))], notice
 
@@ -115,10 +127,28 @@ async def _store_dependencies(
     return await dependency_admission.store(tx, stored, judged)
 
 
+async def _store_limits(
+    tx: Tx, book: Book, planned: Sequence[_Planned], results: dict[int, CreateResult]
+) -> CommitNotice:
+    """Store the limits of new tasks and admit those that may start, and others that wait for these limits."""
+    settled = await limit_admission.store(tx, book, [(item.task, item.reason) for item in planned])
+    notice = await write_transitions(tx, [], released=Released(settled.steps))
+    notice.limits |= settled.left
+    positions = {item.task.key: item.position for item in planned}
+    for step in settled.steps:
+        made = results[positions[step.key]] if step.key in positions else None
+        if isinstance(made, Created):
+            admitted = replace(made, pending_reason=PendingReason.QUEUED, admit_time=step.task.update_time)
+            results[positions[step.key]] = admitted
+    return notice
+
+
 def _appended(results: Iterable[CreateResult]) -> Iterator[tuple[LaneKey, Appended]]:
     """What the new tasks among these add to their lanes."""
     for result in results:
-        if isinstance(result, Created) and result.pending_reason is PendingReason.QUEUED:
+        queued = isinstance(result, Created) and result.pending_reason is PendingReason.QUEUED
+        # An admitted task entered its lane as any other that waited.
+        if isinstance(result, Created) and queued and result.admit_time is None:
             yield result.task.lane, Appended(result.create_time, 1)
 
 
@@ -181,6 +211,9 @@ def _plan(
     waits = PendingReason.DELAYED if due_time is not None else PendingReason.QUEUED
     if blocked:
         waits, due_time = PendingReason.BLOCKED, None
+    ready = waits is PendingReason.QUEUED
+    if ready and task.limits:
+        waits = PendingReason.LIMITED
     if task.slot is None:
         return _Planned(position, task, waits, due_time)
     slot = occupied[(task.tenant_id, task.slot)]

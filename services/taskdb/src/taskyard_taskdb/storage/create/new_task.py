@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from taskyard_taskdb.domain import search_fields
 from taskyard_taskdb.domain.dependency import Prerequisite
+from taskyard_taskdb.domain.limit import LimitUse
 from taskyard_taskdb.domain.policy import DEFAULT_POLICY, TaskPolicy
 from taskyard_taskdb.domain.words import Admission, PendingReason
 from taskyard_taskdb.storage.claim.lanes import LaneKey
@@ -54,6 +55,7 @@ class NewTask(NamedTuple):
     limited: bool = False
     method: Method = Method.CREATE_TASK
     after: tuple[Prerequisite, ...] = ()
+    limits: tuple[LimitUse, ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -75,6 +77,7 @@ class NewTask(NamedTuple):
             and not self.limited
             and not self.after
             and self.group_id is None
+            and not self.limits
         )
 
     @property
@@ -96,12 +99,16 @@ class NewTask(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """The task was stored, in this state; `replaced` are the tasks that are being cancelled for it."""
+    """The task was stored, in this state; `replaced` are the tasks that are being cancelled for it.
+
+    `admit_time` is when its limits admitted it, in the same transaction and as its second version.
+    """
 
     task: NewTask
     create_time: datetime
     pending_reason: PendingReason
     replaced: tuple[str, ...] = ()
+    admit_time: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,7 @@ class CreateQueues:
             len(task.spec) <= SMALL_BYTES
             and not task.limited
             and not task.replaces
+            and not task.limits
             and task.tenant_id not in self._batches
             and self._classes.knows(task.tenant_id, task.class_id)
             and self._apart_until.get(task.tenant_id, 0.0) <= time.monotonic()

@@ -8,7 +8,7 @@ from datetime import timedelta
 from enum import IntEnum
 
 from taskyard_kit.logs import get_log
-from taskyard_taskdb.domain.names import group_name, schedule_name, task_name, tenant_name
+from taskyard_taskdb.domain.names import group_name, limit_name, schedule_name, task_name, tenant_name
 from taskyard_taskdb.storage.batch import isolate
 from taskyard_taskdb.storage.doctor import repairs
 from taskyard_taskdb.storage.doctor.repairs import (
@@ -19,6 +19,7 @@ from taskyard_taskdb.storage.doctor.repairs import (
     run_statements,
 )
 from taskyard_taskdb.storage.housekeeping.partitions import COLUMNS, stray_months
+from taskyard_taskdb.storage.limit import repair as limit_repair
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.slot import repair as slot_repair
 from taskyard_taskdb.storage.statements import statement
@@ -172,6 +173,15 @@ CHECKS = (
         "groups", Severity.ERROR, "groups whose counts differ from a recount, or whose parent has ended",
         _query("doctor_groups"), run_statements("doctor_lock_groups", "doctor_recount_groups"),
         lambda key: group_name(*key),
+    ),
+    Check(
+        "limited-tasks", Severity.ERROR,
+        "tasks that wait for limits in the order of none, or that hold units without being admitted",
+        _query("doctor_limited_tasks"), in_transaction(limit_repair.settle_tasks),
+    ),
+    Check(
+        "limits", Severity.ERROR, "limits whose counts differ from a recount",
+        _query("doctor_limits"), in_transaction(limit_repair.recount), lambda key: limit_name(*key),
     ),
     Check(
         "counters", Severity.ERROR, "tenants whose counters differ from a recount",

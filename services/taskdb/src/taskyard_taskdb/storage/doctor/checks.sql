@@ -141,7 +141,7 @@ FROM slots s
 LEFT JOIN tasks t ON t.tenant_id = s.tenant_id AND t.task_id = s.head_task_id
 LEFT JOIN leases l ON l.tenant_id = s.tenant_id AND l.task_id = s.head_task_id
 WHERE NOT coalesce(t.slot = s.slot AND t.end_time IS NULL
-    AND (l.task_id IS NOT NULL OR t.phase = 5 OR (t.phase = 1 AND t.pending_reason = 1)), false)
+    AND (l.task_id IS NOT NULL OR t.phase = 5 OR (t.phase = 1 AND t.pending_reason IN (1, 7))), false)
 UNION
 SELECT t.tenant_id, t.slot FROM tasks t
 WHERE t.slot IS NOT NULL AND t.end_time IS NULL AND t.phase = 1 AND t.pending_reason = 4
@@ -153,7 +153,7 @@ SELECT t.tenant_id, t.task_id
 FROM tasks t LEFT JOIN leases l ON l.tenant_id = t.tenant_id AND l.task_id = t.task_id
 LEFT JOIN slots s ON s.tenant_id = t.tenant_id AND s.slot = t.slot
 WHERE t.slot IS NOT NULL AND t.end_time IS NULL AND t.kind <> 6
-    AND (l.task_id IS NOT NULL OR t.phase = 5 OR (t.phase = 1 AND t.pending_reason = 1))
+    AND (l.task_id IS NOT NULL OR t.phase = 5 OR (t.phase = 1 AND t.pending_reason IN (1, 7)))
     AND s.head_task_id IS DISTINCT FROM t.task_id
 
 -- name: doctor_dependencies

@@ -94,7 +94,7 @@ LEFT JOIN tasks t ON t.tenant_id = s.tenant_id AND t.task_id = s.head_task_id
 LEFT JOIN leases l ON l.tenant_id = s.tenant_id AND l.task_id = s.head_task_id
 WHERE (s.tenant_id, s.slot) > (%(after_tenant)s, %(after_task)s)
     AND NOT coalesce(t.slot = s.slot AND t.end_time IS NULL
-        AND (l.task_id IS NOT NULL OR t.phase = 5 OR (t.phase = 1 AND t.pending_reason = 1)), false)
+        AND (l.task_id IS NOT NULL OR t.phase = 5 OR (t.phase = 1 AND t.pending_reason IN (1, 7))), false)
 ORDER BY s.tenant_id, s.slot LIMIT %(page)s
 
 -- name: awaited_slots_without_row

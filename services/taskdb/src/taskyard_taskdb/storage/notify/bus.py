@@ -42,6 +42,8 @@ class CommitNotice:
     changed: bool = False
     # Dependents were left to the sweep.
     dependencies: bool = False
+    # Tasks that wait for limits were left to the sweep.
+    limits: bool = False
 
     def __bool__(self) -> bool:
         return self.changed or bool(self.used) or self.is_for_subscribers()
@@ -69,6 +71,7 @@ class CommitNotice:
         self.everything |= other.everything
         self.changed |= other.changed
         self.dependencies |= other.dependencies
+        self.limits |= other.limits
         self.lanes |= other.lanes
         merge_appended(self.appended, other.appended.items())
         self.shrunk |= other.shrunk

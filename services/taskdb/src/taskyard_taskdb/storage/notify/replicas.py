@@ -152,6 +152,7 @@ def encode(sender: str, notice: CommitNotice) -> Iterator[str]:
         *(("settings", [tenant_id]) for tenant_id in notice.settings),
         *([("changed", [])] if notice.changed else ()),
         *([("dependencies", [])] if notice.dependencies else ()),
+        *([("limits", [])] if notice.limits else ()),
     ]
     if not notice.everything and len(items) <= _LARGEST:
         # Followers of logs look again on their own: beyond the limit nobody has to read everything.
@@ -177,6 +178,8 @@ def decode(payload: str) -> tuple[str, CommitNotice]:
                 notice.changed = True
             elif kind == "dependencies":
                 notice.dependencies = True
+            elif kind == "limits":
+                notice.limits = True
             elif kind == "shrunk":
                 notice.shrunk.add(LaneKey(*values))
             elif kind == "holder":

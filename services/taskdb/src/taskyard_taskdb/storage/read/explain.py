@@ -9,11 +9,14 @@ from typing import NamedTuple
 
 from taskyard.errors import NotFound
 from taskyard_taskdb.domain.dependency import Prerequisite
+from taskyard_taskdb.domain.limit import LimitUse
 from taskyard_taskdb.domain.spec_digest import spec_digest
-from taskyard_taskdb.domain.words import Phase
+from taskyard_taskdb.domain.words import PendingReason, Phase
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.claim import shares
 from taskyard_taskdb.storage.claim.shares import Share
+from taskyard_taskdb.storage.limit import state as limit_state
+from taskyard_taskdb.storage.limit.state import LimitState
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.read.tasks import TaskRecord
 from taskyard_taskdb.storage.runner import runners
@@ -44,6 +47,7 @@ class Subject:
     task: TaskRecord | None = None
     # Of a spec.
     after: tuple[Prerequisite, ...] = ()
+    limits: tuple[LimitUse, ...] = ()
 
 
 class SlotState(NamedTuple):
@@ -101,6 +105,7 @@ class Facts:
     quarantine: QuarantineState | None = None
     dependencies: list[DependencyState] = field(default_factory=list)
     open_dependencies: int = 0
+    limits: list[LimitState] = field(default_factory=list)
 
 
 async def read_facts(tx: Tx, subject: Subject) -> Facts:
@@ -131,6 +136,7 @@ async def read_facts(tx: Tx, subject: Subject) -> Facts:
         quarantine=await _quarantine(tx, subject),
         dependencies=dependencies,
         open_dependencies=open_dependencies,
+        limits=await _limits(tx, subject),
     )
 
 
@@ -151,6 +157,15 @@ async def _dependencies(tx: Tx, subject: Subject) -> tuple[list[DependencyState]
     params = {"tenant_id": subject.tenant_id, "task_id": subject.task.task_id, "limit": MOST_DEPENDENCIES}
     rows = await tx.fetch(statement("explain_dependencies"), params)
     return [DependencyState(*row[:3]) for row in rows], rows[0][3] if rows else 0
+
+
+async def _limits(tx: Tx, subject: Subject) -> list[LimitState]:
+    """What a task waits for, or everything that a spec names."""
+    if subject.task is None:
+        return await limit_state.of_uses(tx, subject.tenant_id, subject.limits)
+    if subject.task.pending_reason != PendingReason.LIMITED:
+        return []
+    return await limit_state.of_task(tx, subject.tenant_id, subject.task.task_id)
 
 
 async def _lane(tx: Tx, subject: Subject) -> tuple[bool, int]:

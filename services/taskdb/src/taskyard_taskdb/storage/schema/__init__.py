@@ -1,6 +1,15 @@
 """Every table, as SQLAlchemy describes it. Queries built of filters use the aliases."""
 
-from taskyard_taskdb.storage.schema import groups, housekeeping, log, queue, runners, schedules, tenants  # noqa: F401
+from taskyard_taskdb.storage.schema import (  # noqa: F401
+    groups,
+    housekeeping,
+    limits,
+    log,
+    queue,
+    runners,
+    schedules,
+    tenants,
+)
 from taskyard_taskdb.storage.schema import leases as _leases
 from taskyard_taskdb.storage.schema import tasks as _tasks
 from taskyard_taskdb.storage.schema.base import metadata

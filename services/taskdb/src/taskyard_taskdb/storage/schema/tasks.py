@@ -171,6 +171,11 @@ tasks = table(
         doc="Some task names it in spec.after: its outcome is never plain. Null if none ever did.",
     ),
     optional("group_id", key, doc="The group that counts it: its outcome is never plain."),
+    optional(
+        "limited",
+        Boolean,
+        doc="Of a task with spec.limits: whether it holds its units. Its outcome is never plain.",
+    ),
     PrimaryKeyConstraint("tenant_id", "task_id"),
     CheckConstraint("(phase >= 10) = (end_time IS NOT NULL)", name="ended_task_has_end_time"),
     CheckConstraint("phase NOT IN (11, 12, 14) OR error IS NOT NULL", name="failed_task_has_error"),

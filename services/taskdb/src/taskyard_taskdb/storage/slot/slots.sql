@@ -14,7 +14,7 @@ SELECT t.tenant_id, t.task_id, t.create_time, t.kind, t.class_id, t.priority, t.
     t.version, t.phase, t.pending_reason, t.generation, t.attempt, t.retry_count, t.runner_loss_count,
     t.retry_delay, t.checkpoint_sequence, t.update_time, t.ready_time, t.next_attempt_time, t.schedule_time,
     t.start_time, t.end_time, t.total_deadline, t.last_runner_id, t.exit_code, t.error_code, t.error, t.result,
-    t.progress, t.details, t.blocked, coalesce(t.has_dependents, false), t.group_id
+    t.progress, t.details, t.blocked, coalesce(t.has_dependents, false), t.group_id, t.limited
 FROM unnest(%(tenant_ids)s::text[], %(slots)s::text[]) AS k (tenant_id, slot)
 CROSS JOIN LATERAL (
     SELECT * FROM tasks
@@ -74,7 +74,7 @@ FROM unnest(%(tenant_ids)s::text[], %(slots)s::text[]) AS k (tenant_id, slot)
 CROSS JOIN LATERAL (
     SELECT tasks.task_id FROM tasks
     WHERE tasks.tenant_id = k.tenant_id AND tasks.slot = k.slot AND tasks.end_time IS NULL
-        AND (tasks.phase = 5 OR (tasks.phase = 1 AND tasks.pending_reason = 1))
+        AND (tasks.phase = 5 OR (tasks.phase = 1 AND tasks.pending_reason IN (1, 7)))
     UNION
     SELECT leases.task_id FROM leases WHERE leases.tenant_id = k.tenant_id AND leases.slot = k.slot
 ) h
@@ -84,7 +84,7 @@ CROSS JOIN LATERAL (
 -- given back nobody begins to hold one, and who ceases to waits for it. First what surely runs, then what may, then what
 -- is to run first; primary keys.
 SELECT k.tenant_id, k.slot, t.task_id, coalesce(l.phase IN (2, 3), false) AS active,
-    l.task_id IS NOT NULL AS leased, q.task_id IS NOT NULL
+    l.task_id IS NOT NULL AS leased, q.task_id IS NOT NULL OR t.phase = 1 AND t.pending_reason = 7
 FROM unnest(%(tenant_ids)s::text[], %(slots)s::text[], %(task_ids)s::text[]) AS k (tenant_id, slot, task_id)
 CROSS JOIN LATERAL (
     SELECT * FROM tasks
@@ -102,5 +102,5 @@ LEFT JOIN LATERAL (
         AND queue.pinned_runner = t.pinned_runner AND queue.ready_time = t.ready_time AND queue.task_id = t.task_id
     OFFSET 0
 ) q ON true
-WHERE l.task_id IS NOT NULL OR t.phase = 5 OR (t.phase = 1 AND t.pending_reason = 1)
+WHERE l.task_id IS NOT NULL OR t.phase = 5 OR (t.phase = 1 AND t.pending_reason IN (1, 7))
 ORDER BY k.tenant_id, k.slot, active DESC, leased DESC, t.priority DESC, t.create_time, t.task_id

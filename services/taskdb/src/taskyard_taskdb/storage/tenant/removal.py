@@ -15,7 +15,9 @@ from taskyard_taskdb.storage.tenant.tenants import TTL
 
 _PAGE = 5000
 # What waits goes first, so that nothing becomes claimable or due meanwhile; then what is held, then the rest.
-_FIRST = ("schedule_tasks", "schedules", "groups", "queue", "timers", "inbox", "slots", "leases", "tasks")
+_FIRST = (
+    "schedule_tasks", "schedules", "groups", "queue", "timers", "inbox", "slots", "leases", "tasks", "limits",
+)  # fmt: skip
 # The change log is the audit trail, revocations are for holders; the others end with the tenant's row.
 _KEPT = frozenset(
     {

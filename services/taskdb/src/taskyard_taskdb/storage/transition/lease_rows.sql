@@ -5,7 +5,7 @@ INSERT INTO leases (generation, lease_id, version, session_epoch, schedule_time,
     claim_request_id, slot)
 SELECT c.generation, c.lease_id, c.version, c.session_epoch, c.schedule_time, c.expire_time, c.task_type_revision,
     nullif(c.start_checkpoint, 0), c.attempt, c.phase, t.overlap, t.on_runner_lost,
-    t.plain AND t.has_dependents IS NOT TRUE AND t.group_id IS NULL, t.timed, t.tenant_id, t.task_id,
+    t.plain AND t.has_dependents IS NOT TRUE AND t.group_id IS NULL AND t.limited IS NULL, t.timed, t.tenant_id, t.task_id,
     c.runner_id, c.claim_request_id, t.slot
 FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(generations)s::bigint[], %(lease_ids)s::bigint[],
         %(versions)s::bigint[], %(epochs)s::bigint[], %(schedule_times)s::timestamptz[],

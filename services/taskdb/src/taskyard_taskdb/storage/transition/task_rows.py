@@ -30,7 +30,7 @@ def read_task(row: Row) -> TaskState:
         phase, pending_reason, generation, attempt, retry_count, runner_loss_count, retry_delay,
         checkpoint_sequence, update_time, ready_time, next_attempt_time, schedule_time, start_time,
         end_time, total_deadline, last_runner_id, exit_code, error_code, error, result, progress, details,
-        blocked, has_dependents, group_id,
+        blocked, has_dependents, group_id, limited,
     ) = row  # fmt: skip
     return TaskState(
         tenant_id=tenant_id,
@@ -67,6 +67,7 @@ def read_task(row: Row) -> TaskState:
         blocked=blocked,
         has_dependents=has_dependents,
         group_id=group_id,
+        limited=limited,
     )
 
 

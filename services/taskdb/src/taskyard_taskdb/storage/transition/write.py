@@ -30,6 +30,7 @@ from taskyard_taskdb.storage.claim.lanes import LaneKey
 from taskyard_taskdb.storage.dependency import edges, release
 from taskyard_taskdb.storage.dependency.release import Cause, Ended, Released
 from taskyard_taskdb.storage.group import counts as group_counts
+from taskyard_taskdb.storage.limit import admission as limit_admission
 from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.quarantine import quarantined_specs
@@ -74,13 +75,17 @@ async def write(
         await group_counts.add(tx, grouped)
     promoted = await _settle_slots(tx, steps)
     await _write_rows(tx, promoted, notice, {})
+    settled = await limit_admission.settle(tx, (*steps, *promoted))
+    await _write_rows(tx, settled.steps, notice, {})
+    notice.limits = settled.left
     counts = Delta() if delta is None else delta
     for step in steps:
         _count(step, counts)
     if delta is None:
         notice.tenants = await counters.add(tx, counts)
     await runners.count_outcomes(tx, lease_rows.told_ends(steps))
-    changes = [change_row(step.before, change) for step in (*steps, *promoted) for change in step.changes()]
+    written = (*steps, *promoted, *settled.steps)
+    changes = [change_row(step.before, change) for step in written for change in step.changes()]
     notice.changed = bool(changes)
     notice.used = [(step.before.tenant_id, used(t)) for step in steps for t in step.transitions]
     await insert_changes(tx, changes)
@@ -282,6 +287,7 @@ async def _hand_on(
     notice = CommitNotice()
     promoted = await _fill(tx, heads, dict.fromkeys(free))
     await _write_rows(tx, promoted, notice, {})
+    notice.limits = await limit_admission.wait_untried(tx, promoted)
     notice.changed = bool(promoted)
     return notice, [change_row(step.before, change) for step in promoted for change in step.changes()]
 

@@ -109,6 +109,7 @@ public  final class AuditEvent extends
    * api_key.created revoked;  quarantine.created released
    * schedule.created updated deleted paused resumed fired skipped missed run
    * backfilled
+   * limit.created updated deleted
    * webhook.given_up;  audit.damage_acknowledged
    * </pre>
    *
@@ -132,6 +133,7 @@ public  final class AuditEvent extends
    * api_key.created revoked;  quarantine.created released
    * schedule.created updated deleted paused resumed fired skipped missed run
    * backfilled
+   * limit.created updated deleted
    * webhook.given_up;  audit.damage_acknowledged
    * </pre>
    *
@@ -156,6 +158,7 @@ public  final class AuditEvent extends
    * api_key.created revoked;  quarantine.created released
    * schedule.created updated deleted paused resumed fired skipped missed run
    * backfilled
+   * limit.created updated deleted
    * webhook.given_up;  audit.damage_acknowledged
    * </pre>
    *
@@ -182,6 +185,7 @@ public  final class AuditEvent extends
    * api_key.created revoked;  quarantine.created released
    * schedule.created updated deleted paused resumed fired skipped missed run
    * backfilled
+   * limit.created updated deleted
    * webhook.given_up;  audit.damage_acknowledged
    * </pre>
    *
@@ -204,6 +208,7 @@ public  final class AuditEvent extends
    * api_key.created revoked;  quarantine.created released
    * schedule.created updated deleted paused resumed fired skipped missed run
    * backfilled
+   * limit.created updated deleted
    * webhook.given_up;  audit.damage_acknowledged
    * </pre>
    *
@@ -784,6 +789,7 @@ public  final class AuditEvent extends
      * api_key.created revoked;  quarantine.created released
      * schedule.created updated deleted paused resumed fired skipped missed run
      * backfilled
+     * limit.created updated deleted
      * webhook.given_up;  audit.damage_acknowledged
      * </pre>
      *
@@ -807,6 +813,7 @@ public  final class AuditEvent extends
      * api_key.created revoked;  quarantine.created released
      * schedule.created updated deleted paused resumed fired skipped missed run
      * backfilled
+     * limit.created updated deleted
      * webhook.given_up;  audit.damage_acknowledged
      * </pre>
      *
@@ -831,6 +838,7 @@ public  final class AuditEvent extends
      * api_key.created revoked;  quarantine.created released
      * schedule.created updated deleted paused resumed fired skipped missed run
      * backfilled
+     * limit.created updated deleted
      * webhook.given_up;  audit.damage_acknowledged
      * </pre>
      *
@@ -857,6 +865,7 @@ public  final class AuditEvent extends
      * api_key.created revoked;  quarantine.created released
      * schedule.created updated deleted paused resumed fired skipped missed run
      * backfilled
+     * limit.created updated deleted
      * webhook.given_up;  audit.damage_acknowledged
      * </pre>
      *
@@ -881,6 +890,7 @@ public  final class AuditEvent extends
      * api_key.created revoked;  quarantine.created released
      * schedule.created updated deleted paused resumed fired skipped missed run
      * backfilled
+     * limit.created updated deleted
      * webhook.given_up;  audit.damage_acknowledged
      * </pre>
      *

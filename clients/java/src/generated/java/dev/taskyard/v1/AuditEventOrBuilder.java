@@ -43,6 +43,7 @@ public interface AuditEventOrBuilder extends
    * api_key.created revoked;  quarantine.created released
    * schedule.created updated deleted paused resumed fired skipped missed run
    * backfilled
+   * limit.created updated deleted
    * webhook.given_up;  audit.damage_acknowledged
    * </pre>
    *
@@ -63,6 +64,7 @@ public interface AuditEventOrBuilder extends
    * api_key.created revoked;  quarantine.created released
    * schedule.created updated deleted paused resumed fired skipped missed run
    * backfilled
+   * limit.created updated deleted
    * webhook.given_up;  audit.damage_acknowledged
    * </pre>
    *

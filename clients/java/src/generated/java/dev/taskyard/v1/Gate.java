@@ -119,6 +119,14 @@ public enum Gate
    * <code>GATE_DEPENDENCY = 12;</code>
    */
   GATE_DEPENDENCY(12),
+  /**
+   * <pre>
+   * A limit of spec.limits has no room for its units.
+   * </pre>
+   *
+   * <code>GATE_LIMIT = 14;</code>
+   */
+  GATE_LIMIT(14),
   UNRECOGNIZED(-1),
   ;
 
@@ -226,6 +234,14 @@ public enum Gate
    * <code>GATE_DEPENDENCY = 12;</code>
    */
   public static final int GATE_DEPENDENCY_VALUE = 12;
+  /**
+   * <pre>
+   * A limit of spec.limits has no room for its units.
+   * </pre>
+   *
+   * <code>GATE_LIMIT = 14;</code>
+   */
+  public static final int GATE_LIMIT_VALUE = 14;
 
 
   @java.lang.Override
@@ -262,6 +278,7 @@ public enum Gate
       case 10: return GATE_TURN;
       case 11: return GATE_TASK_TYPE;
       case 12: return GATE_DEPENDENCY;
+      case 14: return GATE_LIMIT;
       default: return null;
     }
   }

@@ -71,6 +71,14 @@ public enum PendingReason
    * <code>PENDING_REASON_BLOCKED = 6;</code>
    */
   PENDING_REASON_BLOCKED(6),
+  /**
+   * <pre>
+   * A limit of spec.limits has no room for it.
+   * </pre>
+   *
+   * <code>PENDING_REASON_LIMITED = 7;</code>
+   */
+  PENDING_REASON_LIMITED(7),
   UNRECOGNIZED(-1),
   ;
 
@@ -130,6 +138,14 @@ public enum PendingReason
    * <code>PENDING_REASON_BLOCKED = 6;</code>
    */
   public static final int PENDING_REASON_BLOCKED_VALUE = 6;
+  /**
+   * <pre>
+   * A limit of spec.limits has no room for it.
+   * </pre>
+   *
+   * <code>PENDING_REASON_LIMITED = 7;</code>
+   */
+  public static final int PENDING_REASON_LIMITED_VALUE = 7;
 
 
   @java.lang.Override
@@ -160,6 +176,7 @@ public enum PendingReason
       case 4: return PENDING_REASON_SLOT_BUSY;
       case 5: return PENDING_REASON_EXTERNAL;
       case 6: return PENDING_REASON_BLOCKED;
+      case 7: return PENDING_REASON_LIMITED;
       default: return null;
     }
   }

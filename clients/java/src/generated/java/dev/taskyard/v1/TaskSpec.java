@@ -24,6 +24,7 @@ public  final class TaskSpec extends
     slot_ = "";
     env_ = emptyProtobufList();
     after_ = emptyProtobufList();
+    limits_ = emptyProtobufList();
     schedule_ = "";
   }
   private int bitField0_;
@@ -1878,6 +1879,158 @@ public  final class TaskSpec extends
   private void removeAfter(int index) {
     ensureAfterIsMutable();
     after_.remove(index);
+  }
+
+  public static final int LIMITS_FIELD_NUMBER = 28;
+  private com.google.protobuf.Internal.ProtobufList<dev.taskyard.v1.LimitUse> limits_;
+  /**
+   * <pre>
+   * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+   * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.LimitUse limits = 28 [json_name = "limits"];</code>
+   */
+  @java.lang.Override
+  public java.util.List<dev.taskyard.v1.LimitUse> getLimitsList() {
+    return limits_;
+  }
+  /**
+   * <pre>
+   * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+   * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.LimitUse limits = 28 [json_name = "limits"];</code>
+   */
+  public java.util.List<? extends dev.taskyard.v1.LimitUseOrBuilder> 
+      getLimitsOrBuilderList() {
+    return limits_;
+  }
+  /**
+   * <pre>
+   * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+   * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.LimitUse limits = 28 [json_name = "limits"];</code>
+   */
+  @java.lang.Override
+  public int getLimitsCount() {
+    return limits_.size();
+  }
+  /**
+   * <pre>
+   * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+   * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.LimitUse limits = 28 [json_name = "limits"];</code>
+   */
+  @java.lang.Override
+  public dev.taskyard.v1.LimitUse getLimits(int index) {
+    return limits_.get(index);
+  }
+  /**
+   * <pre>
+   * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+   * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.LimitUse limits = 28 [json_name = "limits"];</code>
+   */
+  public dev.taskyard.v1.LimitUseOrBuilder getLimitsOrBuilder(
+      int index) {
+    return limits_.get(index);
+  }
+  private void ensureLimitsIsMutable() {
+    com.google.protobuf.Internal.ProtobufList<dev.taskyard.v1.LimitUse> tmp = limits_;
+    if (!tmp.isModifiable()) {
+      limits_ =
+          com.google.protobuf.GeneratedMessageLite.mutableCopy(tmp);
+     }
+  }
+
+  /**
+   * <pre>
+   * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+   * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.LimitUse limits = 28 [json_name = "limits"];</code>
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void setLimits(
+      int index, dev.taskyard.v1.LimitUse value) {
+    value.getClass();  // minimal bytecode null check
+    ensureLimitsIsMutable();
+    limits_.set(index, value);
+  }
+  /**
+   * <pre>
+   * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+   * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.LimitUse limits = 28 [json_name = "limits"];</code>
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void addLimits(dev.taskyard.v1.LimitUse value) {
+    value.getClass();  // minimal bytecode null check
+    ensureLimitsIsMutable();
+    limits_.add(value);
+  }
+  /**
+   * <pre>
+   * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+   * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.LimitUse limits = 28 [json_name = "limits"];</code>
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void addLimits(
+      int index, dev.taskyard.v1.LimitUse value) {
+    value.getClass();  // minimal bytecode null check
+    ensureLimitsIsMutable();
+    limits_.add(index, value);
+  }
+  /**
+   * <pre>
+   * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+   * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.LimitUse limits = 28 [json_name = "limits"];</code>
+   */
+  private void addAllLimits(
+      java.lang.Iterable<? extends dev.taskyard.v1.LimitUse> values) {
+    ensureLimitsIsMutable();
+    com.google.protobuf.AbstractMessageLite.addAll(
+        values, limits_);
+  }
+  /**
+   * <pre>
+   * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+   * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.LimitUse limits = 28 [json_name = "limits"];</code>
+   */
+  private void clearLimits() {
+    limits_ = emptyProtobufList();
+  }
+  /**
+   * <pre>
+   * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+   * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.LimitUse limits = 28 [json_name = "limits"];</code>
+   */
+  private void removeLimits(int index) {
+    ensureLimitsIsMutable();
+    limits_.remove(index);
   }
 
   public static final int SCHEDULE_FIELD_NUMBER = 30;
@@ -4063,6 +4216,168 @@ public  final class TaskSpec extends
 
     /**
      * <pre>
+     * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+     * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.LimitUse limits = 28 [json_name = "limits"];</code>
+     */
+    @java.lang.Override
+    public java.util.List<dev.taskyard.v1.LimitUse> getLimitsList() {
+      return java.util.Collections.unmodifiableList(
+          instance.getLimitsList());
+    }
+    /**
+     * <pre>
+     * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+     * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.LimitUse limits = 28 [json_name = "limits"];</code>
+     */
+    @java.lang.Override
+    public int getLimitsCount() {
+      return instance.getLimitsCount();
+    }/**
+     * <pre>
+     * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+     * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.LimitUse limits = 28 [json_name = "limits"];</code>
+     */
+    @java.lang.Override
+    public dev.taskyard.v1.LimitUse getLimits(int index) {
+      return instance.getLimits(index);
+    }
+    /**
+     * <pre>
+     * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+     * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.LimitUse limits = 28 [json_name = "limits"];</code>
+     */
+    public Builder setLimits(
+        int index, dev.taskyard.v1.LimitUse value) {
+      copyOnWrite();
+      instance.setLimits(index, value);
+      return this;
+    }
+    /**
+     * <pre>
+     * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+     * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.LimitUse limits = 28 [json_name = "limits"];</code>
+     */
+    public Builder setLimits(
+        int index, dev.taskyard.v1.LimitUse.Builder builderForValue) {
+      copyOnWrite();
+      instance.setLimits(index,
+          builderForValue.build());
+      return this;
+    }
+    /**
+     * <pre>
+     * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+     * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.LimitUse limits = 28 [json_name = "limits"];</code>
+     */
+    public Builder addLimits(dev.taskyard.v1.LimitUse value) {
+      copyOnWrite();
+      instance.addLimits(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+     * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.LimitUse limits = 28 [json_name = "limits"];</code>
+     */
+    public Builder addLimits(
+        int index, dev.taskyard.v1.LimitUse value) {
+      copyOnWrite();
+      instance.addLimits(index, value);
+      return this;
+    }
+    /**
+     * <pre>
+     * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+     * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.LimitUse limits = 28 [json_name = "limits"];</code>
+     */
+    public Builder addLimits(
+        dev.taskyard.v1.LimitUse.Builder builderForValue) {
+      copyOnWrite();
+      instance.addLimits(builderForValue.build());
+      return this;
+    }
+    /**
+     * <pre>
+     * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+     * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.LimitUse limits = 28 [json_name = "limits"];</code>
+     */
+    public Builder addLimits(
+        int index, dev.taskyard.v1.LimitUse.Builder builderForValue) {
+      copyOnWrite();
+      instance.addLimits(index,
+          builderForValue.build());
+      return this;
+    }
+    /**
+     * <pre>
+     * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+     * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.LimitUse limits = 28 [json_name = "limits"];</code>
+     */
+    public Builder addAllLimits(
+        java.lang.Iterable<? extends dev.taskyard.v1.LimitUse> values) {
+      copyOnWrite();
+      instance.addAllLimits(values);
+      return this;
+    }
+    /**
+     * <pre>
+     * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+     * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.LimitUse limits = 28 [json_name = "limits"];</code>
+     */
+    public Builder clearLimits() {
+      copyOnWrite();
+      instance.clearLimits();
+      return this;
+    }
+    /**
+     * <pre>
+     * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+     * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+     * </pre>
+     *
+     * <code>repeated .taskyard.v1.LimitUse limits = 28 [json_name = "limits"];</code>
+     */
+    public Builder removeLimits(int index) {
+      copyOnWrite();
+      instance.removeLimits(index);
+      return this;
+    }
+
+    /**
+     * <pre>
      * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
      * </pre>
      *
@@ -4245,16 +4560,18 @@ public  final class TaskSpec extends
             "onRunnerLost_",
             "after_",
             dev.taskyard.v1.Dependency.class,
+            "limits_",
+            dev.taskyard.v1.LimitUse.class,
             "schedule_",
             "scheduledTime_",
           };
           java.lang.String info =
-              "\u0000\u001b\u0000\u0001\u0001\u001f\u001b\u0000\u0002\u0000\u0001\u0208\u0002\u1009" +
+              "\u0000\u001c\u0000\u0001\u0001\u001f\u001c\u0000\u0003\u0000\u0001\u0208\u0002\u1009" +
               "\u0000\u0003\u1009\u0001\u0004\u0208\u0005\u1009\u0002\u0006\f\u0007\u1004\u0003" +
               "\b\u1009\u0004\t\u1009\u0005\n\u1009\u0006\u000b\u1009\u0007\f\u1009\b\r\u1009\t" +
               "\u000e\u1009\n\u000f\u1004\u000b\u0010\u1009\f\u0011\u001b\u0012\u1009\r\u0013\u1009" +
               "\u000e\u0014\u1009\u000f\u0015\u1009\u0010\u0016\f\u0017\u1009\u0011\u0018\f\u0019" +
-              "\u001b\u001e\u0208\u001f\u1009\u0012";
+              "\u001b\u001c\u001b\u001e\u0208\u001f\u1009\u0012";
           return newMessageInfo(DEFAULT_INSTANCE, info, objects);
       }
       case GET_DEFAULT_INSTANCE: {

@@ -525,6 +525,35 @@ public interface TaskSpecOrBuilder extends
 
   /**
    * <pre>
+   * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+   * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.LimitUse limits = 28 [json_name = "limits"];</code>
+   */
+  java.util.List<dev.taskyard.v1.LimitUse> 
+      getLimitsList();
+  /**
+   * <pre>
+   * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+   * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.LimitUse limits = 28 [json_name = "limits"];</code>
+   */
+  dev.taskyard.v1.LimitUse getLimits(int index);
+  /**
+   * <pre>
+   * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+   * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+   * </pre>
+   *
+   * <code>repeated .taskyard.v1.LimitUse limits = 28 [json_name = "limits"];</code>
+   */
+  int getLimitsCount();
+
+  /**
+   * <pre>
    * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
    * </pre>
    *
