@@ -243,6 +243,30 @@ CREATE INDEX leases_asked ON leases (runner_id, action_deadline) WHERE requested
 -- The leases of a runner; those of one claim request are found by reading all of them.
 CREATE INDEX leases_by_runner ON leases (runner_id);
 
+-- Units that the tasks of a key hold; changed under the lock of the limit. A key that holds nothing has no row.
+CREATE TABLE limit_keys (
+    held BIGINT NOT NULL CONSTRAINT limit_key_held CHECK (held > 0),
+    tenant_id TEXT COLLATE "C" NOT NULL,
+    limit_id TEXT COLLATE "C" NOT NULL,
+    key TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (tenant_id, limit_id, key)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200);
+
+-- Units that started within the duration of a limit, in total or of a key; changed under the lock of the limit.
+CREATE TABLE limit_starts (
+    -- Starts that lie close together share an entry.
+    entry_time TIMESTAMP WITH TIME ZONE NOT NULL,
+    -- The last start of the entry.
+    time TIMESTAMP WITH TIME ZONE NOT NULL,
+    units BIGINT NOT NULL,
+    of_key BOOLEAN NOT NULL,
+    tenant_id TEXT COLLATE "C" NOT NULL,
+    limit_id TEXT COLLATE "C" NOT NULL,
+    -- Empty for the total.
+    key TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (tenant_id, limit_id, of_key, key, entry_time)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200);
+
 -- One row per batch of consecutive entries of a run, serialised as it was sent.
 CREATE TABLE logs (
     time TIMESTAMP WITH TIME ZONE NOT NULL,
@@ -439,6 +463,27 @@ CREATE TABLE task_durations (
 ) WITH (fillfactor = 70);
 CREATE INDEX task_durations_by_quarter ON task_durations (quarter);
 
+-- spec.limits of tasks; removed with the task.
+CREATE TABLE task_limits (
+    -- Since when the task waits; in the row of the limit it waits for.
+    wait_time TIMESTAMP WITH TIME ZONE,
+    units INTEGER NOT NULL CONSTRAINT task_limit_units CHECK (units > 0),
+    -- Its units are counted in `limits` and `limit_keys`.
+    held BOOLEAN DEFAULT false NOT NULL,
+    -- It waits, and its limits were not looked at yet.
+    untried BOOLEAN DEFAULT false NOT NULL,
+    tenant_id TEXT COLLATE "C" NOT NULL,
+    task_id TEXT COLLATE "C" NOT NULL,
+    limit_id TEXT COLLATE "C" NOT NULL,
+    key TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (tenant_id, task_id, limit_id),
+    CONSTRAINT untried_waits CHECK (NOT untried OR wait_time IS NOT NULL)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX task_limits_untried ON task_limits (tenant_id, limit_id) WHERE untried;
+-- The tasks that wait for a limit, by key, in the order of their arrival.
+CREATE INDEX task_limits_waiting ON task_limits (tenant_id, limit_id, key, wait_time, task_id) WHERE wait_time IS NOT
+    NULL;
+
 -- What happened to a tenant's tasks within a minute, folded from the change log; kept for two days.
 CREATE TABLE task_minutes (
     minute TIMESTAMP WITH TIME ZONE NOT NULL,
@@ -546,6 +591,8 @@ CREATE TABLE tasks (
     has_dependents BOOLEAN,
     -- The group that counts it: its outcome is never plain.
     group_id TEXT COLLATE "C",
+    -- Of a task with spec.limits: whether it holds its units. Its outcome is never plain.
+    limited BOOLEAN,
     CONSTRAINT ended_task_has_end_time CHECK ((phase >= 10) = (end_time IS NOT NULL)),
     CONSTRAINT failed_task_has_error CHECK (phase NOT IN (11, 12, 14) OR error IS NOT NULL),
     CONSTRAINT retries_within_maximum CHECK (retry_count <= max_retries),
@@ -632,6 +679,7 @@ CREATE TABLE tasks_archive (
     blocked BOOLEAN,
     has_dependents BOOLEAN,
     group_id TEXT COLLATE "C",
+    limited BOOLEAN,
     PRIMARY KEY (tenant_id, task_id, end_time)
 ) PARTITION BY RANGE (end_time);
 CREATE TABLE tasks_archive_default PARTITION OF tasks_archive DEFAULT;
@@ -724,6 +772,35 @@ CREATE TABLE entities (
     PRIMARY KEY (tenant_id, entity_type, entity_id),
     FOREIGN KEY(tenant_id) REFERENCES tenants (tenant_id) ON DELETE CASCADE
 );
+
+-- Named limits; 0 and null bound nothing. Whoever admits a task or gives its units back locks the row.
+CREATE TABLE limits (
+    -- When the sweep tries to admit those that wait.
+    try_time TIMESTAMP WITH TIME ZONE,
+    -- It bounds nothing; the sweep removes it once nobody needs it.
+    delete_time TIMESTAMP WITH TIME ZONE,
+    version BIGINT DEFAULT 1 NOT NULL,
+    create_time TIMESTAMP WITH TIME ZONE DEFAULT now() NOT NULL,
+    update_time TIMESTAMP WITH TIME ZONE DEFAULT now() NOT NULL,
+    held BIGINT DEFAULT 0 NOT NULL CONSTRAINT limit_held CHECK (held >= 0),
+    max_running INTEGER DEFAULT 0 NOT NULL,
+    max_running_per_key INTEGER DEFAULT 0 NOT NULL,
+    starts_count INTEGER,
+    starts_per_key_count INTEGER,
+    uid UUID NOT NULL,
+    starts_per INTERVAL,
+    starts_per_key_per INTERVAL,
+    tenant_id TEXT COLLATE "C" NOT NULL,
+    limit_id TEXT COLLATE "C" NOT NULL CONSTRAINT limit_id CHECK (length(limit_id) BETWEEN 1 AND 64),
+    -- The key that was admitted last; the next one follows it.
+    last_key TEXT COLLATE "C" DEFAULT '' NOT NULL,
+    description TEXT DEFAULT '' NOT NULL,
+    PRIMARY KEY (tenant_id, limit_id),
+    CONSTRAINT limit_starts CHECK ((starts_count IS NULL) = (starts_per IS NULL)),
+    CONSTRAINT limit_starts_per_key CHECK ((starts_per_key_count IS NULL) = (starts_per_key_per IS NULL)),
+    FOREIGN KEY(tenant_id) REFERENCES tenants (tenant_id) ON DELETE CASCADE
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200);
+CREATE INDEX limits_due ON limits (try_time) WHERE try_time IS NOT NULL;
 
 -- Schedules of tasks. `definition` is the message of the contract without what has a column; the next instant is the
 -- cursor: everything before it has its event in the change log.

@@ -459,6 +459,8 @@ const (
 	PendingReason_PENDING_REASON_EXTERNAL PendingReason = 5
 	// A task of spec.after has not ended.
 	PendingReason_PENDING_REASON_BLOCKED PendingReason = 6
+	// A limit of spec.limits has no room for it.
+	PendingReason_PENDING_REASON_LIMITED PendingReason = 7
 )
 
 // Enum value maps for PendingReason.
@@ -471,6 +473,7 @@ var (
 		4: "PENDING_REASON_SLOT_BUSY",
 		5: "PENDING_REASON_EXTERNAL",
 		6: "PENDING_REASON_BLOCKED",
+		7: "PENDING_REASON_LIMITED",
 	}
 	PendingReason_value = map[string]int32{
 		"PENDING_REASON_UNSPECIFIED": 0,
@@ -480,6 +483,7 @@ var (
 		"PENDING_REASON_SLOT_BUSY":   4,
 		"PENDING_REASON_EXTERNAL":    5,
 		"PENDING_REASON_BLOCKED":     6,
+		"PENDING_REASON_LIMITED":     7,
 	}
 )
 
@@ -928,6 +932,9 @@ type TaskSpec struct {
 	// PENDING with reason BLOCKED; a condition that can no longer hold ends it at once (CANCELLED,
 	// error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
 	After []*Dependency `protobuf:"bytes,25,rep,name=after,proto3" json:"after,omitempty"`
+	// Named limits that have to admit the task, all of them together; none twice.  Until then it is
+	// PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+	Limits []*LimitUse `protobuf:"bytes,28,rep,name=limits,proto3" json:"limits,omitempty"`
 	// tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
 	Schedule string `protobuf:"bytes,30,opt,name=schedule,proto3" json:"schedule,omitempty"`
 	// The instant of its schedule that the task is for; set by the server only.
@@ -1141,6 +1148,13 @@ func (x *TaskSpec) GetAfter() []*Dependency {
 	return nil
 }
 
+func (x *TaskSpec) GetLimits() []*LimitUse {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
 func (x *TaskSpec) GetSchedule() string {
 	if x != nil {
 		return x.Schedule
@@ -1153,6 +1167,70 @@ func (x *TaskSpec) GetScheduledTime() *timestamppb.Timestamp {
 		return x.ScheduledTime
 	}
 	return nil
+}
+
+// What a task takes of a named limit, from its admission to the end of its run.
+type LimitUse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// tenants/{tenant}/limits/{limit}, or the id of a limit of the same tenant.
+	Limit string `protobuf:"bytes,1,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Whose share of the limit: e.g. a customer.  Tasks without one share the empty key.
+	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	// How much of it.  At most what the limit has at a time, in total and per key.  Default 1.
+	Units         int64 `protobuf:"varint,3,opt,name=units,proto3" json:"units,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LimitUse) Reset() {
+	*x = LimitUse{}
+	mi := &file_taskyard_v1_task_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LimitUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LimitUse) ProtoMessage() {}
+
+func (x *LimitUse) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_task_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LimitUse.ProtoReflect.Descriptor instead.
+func (*LimitUse) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *LimitUse) GetLimit() string {
+	if x != nil {
+		return x.Limit
+	}
+	return ""
+}
+
+func (x *LimitUse) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *LimitUse) GetUnits() int64 {
+	if x != nil {
+		return x.Units
+	}
+	return 0
 }
 
 // A task that has to end before another becomes claimable.
@@ -1177,7 +1255,7 @@ type Dependency struct {
 
 func (x *Dependency) Reset() {
 	*x = Dependency{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[3]
+	mi := &file_taskyard_v1_task_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1189,7 +1267,7 @@ func (x *Dependency) String() string {
 func (*Dependency) ProtoMessage() {}
 
 func (x *Dependency) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[3]
+	mi := &file_taskyard_v1_task_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1202,7 +1280,7 @@ func (x *Dependency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dependency.ProtoReflect.Descriptor instead.
 func (*Dependency) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{3}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Dependency) GetTask() string {
@@ -1246,7 +1324,7 @@ type EntityRef struct {
 
 func (x *EntityRef) Reset() {
 	*x = EntityRef{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[4]
+	mi := &file_taskyard_v1_task_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1258,7 +1336,7 @@ func (x *EntityRef) String() string {
 func (*EntityRef) ProtoMessage() {}
 
 func (x *EntityRef) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[4]
+	mi := &file_taskyard_v1_task_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1271,7 +1349,7 @@ func (x *EntityRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EntityRef.ProtoReflect.Descriptor instead.
 func (*EntityRef) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{4}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *EntityRef) GetType() string {
@@ -1309,7 +1387,7 @@ type Execution struct {
 
 func (x *Execution) Reset() {
 	*x = Execution{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[5]
+	mi := &file_taskyard_v1_task_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1321,7 +1399,7 @@ func (x *Execution) String() string {
 func (*Execution) ProtoMessage() {}
 
 func (x *Execution) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[5]
+	mi := &file_taskyard_v1_task_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1334,7 +1412,7 @@ func (x *Execution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Execution.ProtoReflect.Descriptor instead.
 func (*Execution) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{5}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Execution) GetKind() isExecution_Kind {
@@ -1475,7 +1553,7 @@ type CommandExecution struct {
 
 func (x *CommandExecution) Reset() {
 	*x = CommandExecution{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[6]
+	mi := &file_taskyard_v1_task_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1487,7 +1565,7 @@ func (x *CommandExecution) String() string {
 func (*CommandExecution) ProtoMessage() {}
 
 func (x *CommandExecution) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[6]
+	mi := &file_taskyard_v1_task_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1500,7 +1578,7 @@ func (x *CommandExecution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandExecution.ProtoReflect.Descriptor instead.
 func (*CommandExecution) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{6}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CommandExecution) GetProgram() string {
@@ -1545,7 +1623,7 @@ type ScriptExecution struct {
 
 func (x *ScriptExecution) Reset() {
 	*x = ScriptExecution{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[7]
+	mi := &file_taskyard_v1_task_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1557,7 +1635,7 @@ func (x *ScriptExecution) String() string {
 func (*ScriptExecution) ProtoMessage() {}
 
 func (x *ScriptExecution) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[7]
+	mi := &file_taskyard_v1_task_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1570,7 +1648,7 @@ func (x *ScriptExecution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScriptExecution.ProtoReflect.Descriptor instead.
 func (*ScriptExecution) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{7}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ScriptExecution) GetInterpreter() Interpreter {
@@ -1634,7 +1712,7 @@ type ContainerExecution struct {
 
 func (x *ContainerExecution) Reset() {
 	*x = ContainerExecution{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[8]
+	mi := &file_taskyard_v1_task_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1646,7 +1724,7 @@ func (x *ContainerExecution) String() string {
 func (*ContainerExecution) ProtoMessage() {}
 
 func (x *ContainerExecution) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[8]
+	mi := &file_taskyard_v1_task_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1659,7 +1737,7 @@ func (x *ContainerExecution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContainerExecution.ProtoReflect.Descriptor instead.
 func (*ContainerExecution) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{8}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ContainerExecution) GetImage() string {
@@ -1717,7 +1795,7 @@ type WasmExecution struct {
 
 func (x *WasmExecution) Reset() {
 	*x = WasmExecution{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[9]
+	mi := &file_taskyard_v1_task_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1729,7 +1807,7 @@ func (x *WasmExecution) String() string {
 func (*WasmExecution) ProtoMessage() {}
 
 func (x *WasmExecution) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[9]
+	mi := &file_taskyard_v1_task_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1742,7 +1820,7 @@ func (x *WasmExecution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WasmExecution.ProtoReflect.Descriptor instead.
 func (*WasmExecution) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{9}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *WasmExecution) GetModule() isWasmExecution_Module {
@@ -1813,7 +1891,7 @@ type FunctionExecution struct {
 
 func (x *FunctionExecution) Reset() {
 	*x = FunctionExecution{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[10]
+	mi := &file_taskyard_v1_task_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1825,7 +1903,7 @@ func (x *FunctionExecution) String() string {
 func (*FunctionExecution) ProtoMessage() {}
 
 func (x *FunctionExecution) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[10]
+	mi := &file_taskyard_v1_task_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1838,7 +1916,7 @@ func (x *FunctionExecution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FunctionExecution.ProtoReflect.Descriptor instead.
 func (*FunctionExecution) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{10}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *FunctionExecution) GetFunction() string {
@@ -1859,7 +1937,7 @@ type ExternalExecution struct {
 
 func (x *ExternalExecution) Reset() {
 	*x = ExternalExecution{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[11]
+	mi := &file_taskyard_v1_task_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1871,7 +1949,7 @@ func (x *ExternalExecution) String() string {
 func (*ExternalExecution) ProtoMessage() {}
 
 func (x *ExternalExecution) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[11]
+	mi := &file_taskyard_v1_task_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1884,7 +1962,7 @@ func (x *ExternalExecution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExternalExecution.ProtoReflect.Descriptor instead.
 func (*ExternalExecution) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{11}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ExternalExecution) GetReportTimeout() *durationpb.Duration {
@@ -1906,7 +1984,7 @@ type EmbeddedExecution struct {
 
 func (x *EmbeddedExecution) Reset() {
 	*x = EmbeddedExecution{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[12]
+	mi := &file_taskyard_v1_task_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1918,7 +1996,7 @@ func (x *EmbeddedExecution) String() string {
 func (*EmbeddedExecution) ProtoMessage() {}
 
 func (x *EmbeddedExecution) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[12]
+	mi := &file_taskyard_v1_task_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1931,7 +2009,7 @@ func (x *EmbeddedExecution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbeddedExecution.ProtoReflect.Descriptor instead.
 func (*EmbeddedExecution) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{12}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *EmbeddedExecution) GetFunction() string {
@@ -1959,7 +2037,7 @@ type Placement struct {
 
 func (x *Placement) Reset() {
 	*x = Placement{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[13]
+	mi := &file_taskyard_v1_task_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1971,7 +2049,7 @@ func (x *Placement) String() string {
 func (*Placement) ProtoMessage() {}
 
 func (x *Placement) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[13]
+	mi := &file_taskyard_v1_task_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1984,7 +2062,7 @@ func (x *Placement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Placement.ProtoReflect.Descriptor instead.
 func (*Placement) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{13}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Placement) GetRequired() *RunnerConstraint {
@@ -2025,7 +2103,7 @@ type RunnerConstraint struct {
 
 func (x *RunnerConstraint) Reset() {
 	*x = RunnerConstraint{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[14]
+	mi := &file_taskyard_v1_task_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2037,7 +2115,7 @@ func (x *RunnerConstraint) String() string {
 func (*RunnerConstraint) ProtoMessage() {}
 
 func (x *RunnerConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[14]
+	mi := &file_taskyard_v1_task_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2050,7 +2128,7 @@ func (x *RunnerConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunnerConstraint.ProtoReflect.Descriptor instead.
 func (*RunnerConstraint) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{14}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RunnerConstraint) GetRunnerIds() []string {
@@ -2094,7 +2172,7 @@ type PreferredRunners struct {
 
 func (x *PreferredRunners) Reset() {
 	*x = PreferredRunners{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[15]
+	mi := &file_taskyard_v1_task_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2106,7 +2184,7 @@ func (x *PreferredRunners) String() string {
 func (*PreferredRunners) ProtoMessage() {}
 
 func (x *PreferredRunners) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[15]
+	mi := &file_taskyard_v1_task_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2119,7 +2197,7 @@ func (x *PreferredRunners) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreferredRunners.ProtoReflect.Descriptor instead.
 func (*PreferredRunners) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{15}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *PreferredRunners) GetWeight() int32 {
@@ -2149,7 +2227,7 @@ type Callback struct {
 
 func (x *Callback) Reset() {
 	*x = Callback{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[16]
+	mi := &file_taskyard_v1_task_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2161,7 +2239,7 @@ func (x *Callback) String() string {
 func (*Callback) ProtoMessage() {}
 
 func (x *Callback) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[16]
+	mi := &file_taskyard_v1_task_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2174,7 +2252,7 @@ func (x *Callback) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Callback.ProtoReflect.Descriptor instead.
 func (*Callback) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{16}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Callback) GetUrl() string {
@@ -2244,7 +2322,7 @@ type TaskStatus struct {
 
 func (x *TaskStatus) Reset() {
 	*x = TaskStatus{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[17]
+	mi := &file_taskyard_v1_task_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2256,7 +2334,7 @@ func (x *TaskStatus) String() string {
 func (*TaskStatus) ProtoMessage() {}
 
 func (x *TaskStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[17]
+	mi := &file_taskyard_v1_task_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2269,7 +2347,7 @@ func (x *TaskStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskStatus.ProtoReflect.Descriptor instead.
 func (*TaskStatus) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{17}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *TaskStatus) GetPhase() TaskPhase {
@@ -2445,7 +2523,7 @@ type RequestedAction struct {
 
 func (x *RequestedAction) Reset() {
 	*x = RequestedAction{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[18]
+	mi := &file_taskyard_v1_task_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2457,7 +2535,7 @@ func (x *RequestedAction) String() string {
 func (*RequestedAction) ProtoMessage() {}
 
 func (x *RequestedAction) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[18]
+	mi := &file_taskyard_v1_task_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2470,7 +2548,7 @@ func (x *RequestedAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestedAction.ProtoReflect.Descriptor instead.
 func (*RequestedAction) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{18}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RequestedAction) GetAction() TaskAction {
@@ -2521,7 +2599,7 @@ type TaskResult struct {
 
 func (x *TaskResult) Reset() {
 	*x = TaskResult{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[19]
+	mi := &file_taskyard_v1_task_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2533,7 +2611,7 @@ func (x *TaskResult) String() string {
 func (*TaskResult) ProtoMessage() {}
 
 func (x *TaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[19]
+	mi := &file_taskyard_v1_task_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2546,7 +2624,7 @@ func (x *TaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
 func (*TaskResult) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{19}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TaskResult) GetOutput() *Payload {
@@ -2598,7 +2676,7 @@ type TaskRun struct {
 
 func (x *TaskRun) Reset() {
 	*x = TaskRun{}
-	mi := &file_taskyard_v1_task_proto_msgTypes[20]
+	mi := &file_taskyard_v1_task_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2610,7 +2688,7 @@ func (x *TaskRun) String() string {
 func (*TaskRun) ProtoMessage() {}
 
 func (x *TaskRun) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_task_proto_msgTypes[20]
+	mi := &file_taskyard_v1_task_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2623,7 +2701,7 @@ func (x *TaskRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskRun.ProtoReflect.Descriptor instead.
 func (*TaskRun) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{20}
+	return file_taskyard_v1_task_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TaskRun) GetName() string {
@@ -2747,7 +2825,7 @@ const file_taskyard_v1_task_proto_rawDesc = "" +
 	"\x05group\x18\f \x01(\tR\x05group\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbb\v\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xea\v\n" +
 	"\bTaskSpec\x12\x1b\n" +
 	"\ttask_type\x18\x01 \x01(\tR\btaskType\x12.\n" +
 	"\apayload\x18\x02 \x01(\v2\x14.taskyard.v1.PayloadR\apayload\x124\n" +
@@ -2775,12 +2853,17 @@ const file_taskyard_v1_task_proto_rawDesc = "" +
 	"\aoverlap\x18\x16 \x01(\x0e2\x1a.taskyard.v1.OverlapPolicyR\aoverlap\x12@\n" +
 	"\x0eorphan_timeout\x18\x17 \x01(\v2\x19.google.protobuf.DurationR\rorphanTimeout\x12C\n" +
 	"\x0eon_runner_lost\x18\x18 \x01(\x0e2\x1d.taskyard.v1.RunnerLostPolicyR\fonRunnerLost\x12-\n" +
-	"\x05after\x18\x19 \x03(\v2\x17.taskyard.v1.DependencyR\x05after\x12\x1a\n" +
+	"\x05after\x18\x19 \x03(\v2\x17.taskyard.v1.DependencyR\x05after\x12-\n" +
+	"\x06limits\x18\x1c \x03(\v2\x15.taskyard.v1.LimitUseR\x06limits\x12\x1a\n" +
 	"\bschedule\x18\x1e \x01(\tR\bschedule\x12A\n" +
 	"\x0escheduled_time\x18\x1f \x01(\v2\x1a.google.protobuf.TimestampR\rscheduledTimeB\v\n" +
 	"\t_priorityB\f\n" +
 	"\n" +
-	"_max_steps\"\x82\x01\n" +
+	"_max_steps\"H\n" +
+	"\bLimitUse\x12\x14\n" +
+	"\x05limit\x18\x01 \x01(\tR\x05limit\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\x12\x14\n" +
+	"\x05units\x18\x03 \x01(\x03R\x05units\"\x82\x01\n" +
 	"\n" +
 	"Dependency\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x14\n" +
@@ -2951,7 +3034,7 @@ const file_taskyard_v1_task_proto_rawDesc = "" +
 	"\x11TASK_PHASE_FAILED\x10\v\x12\x18\n" +
 	"\x14TASK_PHASE_TIMED_OUT\x10\f\x12\x18\n" +
 	"\x14TASK_PHASE_CANCELLED\x10\r\x12\x18\n" +
-	"\x14TASK_PHASE_EXHAUSTED\x10\x0e*\xd9\x01\n" +
+	"\x14TASK_PHASE_EXHAUSTED\x10\x0e*\xf5\x01\n" +
 	"\rPendingReason\x12\x1e\n" +
 	"\x1aPENDING_REASON_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15PENDING_REASON_QUEUED\x10\x01\x12\x1a\n" +
@@ -2959,7 +3042,8 @@ const file_taskyard_v1_task_proto_rawDesc = "" +
 	"\x16PENDING_REASON_BACKOFF\x10\x03\x12\x1c\n" +
 	"\x18PENDING_REASON_SLOT_BUSY\x10\x04\x12\x1b\n" +
 	"\x17PENDING_REASON_EXTERNAL\x10\x05\x12\x1a\n" +
-	"\x16PENDING_REASON_BLOCKED\x10\x06*o\n" +
+	"\x16PENDING_REASON_BLOCKED\x10\x06\x12\x1a\n" +
+	"\x16PENDING_REASON_LIMITED\x10\a*o\n" +
 	"\n" +
 	"TaskAction\x12\x1b\n" +
 	"\x17TASK_ACTION_UNSPECIFIED\x10\x00\x12\x16\n" +
@@ -2991,7 +3075,7 @@ func file_taskyard_v1_task_proto_rawDescGZIP() []byte {
 }
 
 var file_taskyard_v1_task_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
-var file_taskyard_v1_task_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_taskyard_v1_task_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_taskyard_v1_task_proto_goTypes = []any{
 	(DependencyCondition)(0),      // 0: taskyard.v1.DependencyCondition
 	(OverlapPolicy)(0),            // 1: taskyard.v1.OverlapPolicy
@@ -3005,116 +3089,118 @@ var file_taskyard_v1_task_proto_goTypes = []any{
 	(*Task)(nil),                  // 9: taskyard.v1.Task
 	(*TaskMetadata)(nil),          // 10: taskyard.v1.TaskMetadata
 	(*TaskSpec)(nil),              // 11: taskyard.v1.TaskSpec
-	(*Dependency)(nil),            // 12: taskyard.v1.Dependency
-	(*EntityRef)(nil),             // 13: taskyard.v1.EntityRef
-	(*Execution)(nil),             // 14: taskyard.v1.Execution
-	(*CommandExecution)(nil),      // 15: taskyard.v1.CommandExecution
-	(*ScriptExecution)(nil),       // 16: taskyard.v1.ScriptExecution
-	(*ContainerExecution)(nil),    // 17: taskyard.v1.ContainerExecution
-	(*WasmExecution)(nil),         // 18: taskyard.v1.WasmExecution
-	(*FunctionExecution)(nil),     // 19: taskyard.v1.FunctionExecution
-	(*ExternalExecution)(nil),     // 20: taskyard.v1.ExternalExecution
-	(*EmbeddedExecution)(nil),     // 21: taskyard.v1.EmbeddedExecution
-	(*Placement)(nil),             // 22: taskyard.v1.Placement
-	(*RunnerConstraint)(nil),      // 23: taskyard.v1.RunnerConstraint
-	(*PreferredRunners)(nil),      // 24: taskyard.v1.PreferredRunners
-	(*Callback)(nil),              // 25: taskyard.v1.Callback
-	(*TaskStatus)(nil),            // 26: taskyard.v1.TaskStatus
-	(*RequestedAction)(nil),       // 27: taskyard.v1.RequestedAction
-	(*TaskResult)(nil),            // 28: taskyard.v1.TaskResult
-	(*TaskRun)(nil),               // 29: taskyard.v1.TaskRun
-	nil,                           // 30: taskyard.v1.TaskMetadata.LabelsEntry
-	nil,                           // 31: taskyard.v1.Callback.HeadersEntry
-	(*timestamppb.Timestamp)(nil), // 32: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),       // 33: google.protobuf.Struct
-	(*Actor)(nil),                 // 34: taskyard.v1.Actor
-	(*Payload)(nil),               // 35: taskyard.v1.Payload
-	(*Resources)(nil),             // 36: taskyard.v1.Resources
-	(*RetryPolicy)(nil),           // 37: taskyard.v1.RetryPolicy
-	(*durationpb.Duration)(nil),   // 38: google.protobuf.Duration
-	(*EnvVar)(nil),                // 39: taskyard.v1.EnvVar
-	(*RunnerSelector)(nil),        // 40: taskyard.v1.RunnerSelector
-	(*Progress)(nil),              // 41: taskyard.v1.Progress
-	(*TaskError)(nil),             // 42: taskyard.v1.TaskError
+	(*LimitUse)(nil),              // 12: taskyard.v1.LimitUse
+	(*Dependency)(nil),            // 13: taskyard.v1.Dependency
+	(*EntityRef)(nil),             // 14: taskyard.v1.EntityRef
+	(*Execution)(nil),             // 15: taskyard.v1.Execution
+	(*CommandExecution)(nil),      // 16: taskyard.v1.CommandExecution
+	(*ScriptExecution)(nil),       // 17: taskyard.v1.ScriptExecution
+	(*ContainerExecution)(nil),    // 18: taskyard.v1.ContainerExecution
+	(*WasmExecution)(nil),         // 19: taskyard.v1.WasmExecution
+	(*FunctionExecution)(nil),     // 20: taskyard.v1.FunctionExecution
+	(*ExternalExecution)(nil),     // 21: taskyard.v1.ExternalExecution
+	(*EmbeddedExecution)(nil),     // 22: taskyard.v1.EmbeddedExecution
+	(*Placement)(nil),             // 23: taskyard.v1.Placement
+	(*RunnerConstraint)(nil),      // 24: taskyard.v1.RunnerConstraint
+	(*PreferredRunners)(nil),      // 25: taskyard.v1.PreferredRunners
+	(*Callback)(nil),              // 26: taskyard.v1.Callback
+	(*TaskStatus)(nil),            // 27: taskyard.v1.TaskStatus
+	(*RequestedAction)(nil),       // 28: taskyard.v1.RequestedAction
+	(*TaskResult)(nil),            // 29: taskyard.v1.TaskResult
+	(*TaskRun)(nil),               // 30: taskyard.v1.TaskRun
+	nil,                           // 31: taskyard.v1.TaskMetadata.LabelsEntry
+	nil,                           // 32: taskyard.v1.Callback.HeadersEntry
+	(*timestamppb.Timestamp)(nil), // 33: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),       // 34: google.protobuf.Struct
+	(*Actor)(nil),                 // 35: taskyard.v1.Actor
+	(*Payload)(nil),               // 36: taskyard.v1.Payload
+	(*Resources)(nil),             // 37: taskyard.v1.Resources
+	(*RetryPolicy)(nil),           // 38: taskyard.v1.RetryPolicy
+	(*durationpb.Duration)(nil),   // 39: google.protobuf.Duration
+	(*EnvVar)(nil),                // 40: taskyard.v1.EnvVar
+	(*RunnerSelector)(nil),        // 41: taskyard.v1.RunnerSelector
+	(*Progress)(nil),              // 42: taskyard.v1.Progress
+	(*TaskError)(nil),             // 43: taskyard.v1.TaskError
 }
 var file_taskyard_v1_task_proto_depIdxs = []int32{
 	10, // 0: taskyard.v1.Task.metadata:type_name -> taskyard.v1.TaskMetadata
 	11, // 1: taskyard.v1.Task.spec:type_name -> taskyard.v1.TaskSpec
-	26, // 2: taskyard.v1.Task.status:type_name -> taskyard.v1.TaskStatus
-	32, // 3: taskyard.v1.TaskMetadata.create_time:type_name -> google.protobuf.Timestamp
-	32, // 4: taskyard.v1.TaskMetadata.update_time:type_name -> google.protobuf.Timestamp
-	32, // 5: taskyard.v1.TaskMetadata.expire_time:type_name -> google.protobuf.Timestamp
-	30, // 6: taskyard.v1.TaskMetadata.labels:type_name -> taskyard.v1.TaskMetadata.LabelsEntry
-	33, // 7: taskyard.v1.TaskMetadata.annotations:type_name -> google.protobuf.Struct
-	34, // 8: taskyard.v1.TaskMetadata.creator:type_name -> taskyard.v1.Actor
-	35, // 9: taskyard.v1.TaskSpec.payload:type_name -> taskyard.v1.Payload
-	14, // 10: taskyard.v1.TaskSpec.execution:type_name -> taskyard.v1.Execution
-	13, // 11: taskyard.v1.TaskSpec.entity:type_name -> taskyard.v1.EntityRef
+	27, // 2: taskyard.v1.Task.status:type_name -> taskyard.v1.TaskStatus
+	33, // 3: taskyard.v1.TaskMetadata.create_time:type_name -> google.protobuf.Timestamp
+	33, // 4: taskyard.v1.TaskMetadata.update_time:type_name -> google.protobuf.Timestamp
+	33, // 5: taskyard.v1.TaskMetadata.expire_time:type_name -> google.protobuf.Timestamp
+	31, // 6: taskyard.v1.TaskMetadata.labels:type_name -> taskyard.v1.TaskMetadata.LabelsEntry
+	34, // 7: taskyard.v1.TaskMetadata.annotations:type_name -> google.protobuf.Struct
+	35, // 8: taskyard.v1.TaskMetadata.creator:type_name -> taskyard.v1.Actor
+	36, // 9: taskyard.v1.TaskSpec.payload:type_name -> taskyard.v1.Payload
+	15, // 10: taskyard.v1.TaskSpec.execution:type_name -> taskyard.v1.Execution
+	14, // 11: taskyard.v1.TaskSpec.entity:type_name -> taskyard.v1.EntityRef
 	3,  // 12: taskyard.v1.TaskSpec.admission:type_name -> taskyard.v1.AdmissionPolicy
-	22, // 13: taskyard.v1.TaskSpec.placement:type_name -> taskyard.v1.Placement
-	36, // 14: taskyard.v1.TaskSpec.resources:type_name -> taskyard.v1.Resources
-	37, // 15: taskyard.v1.TaskSpec.retry:type_name -> taskyard.v1.RetryPolicy
-	38, // 16: taskyard.v1.TaskSpec.attempt_timeout:type_name -> google.protobuf.Duration
-	38, // 17: taskyard.v1.TaskSpec.total_timeout:type_name -> google.protobuf.Duration
-	32, // 18: taskyard.v1.TaskSpec.not_before:type_name -> google.protobuf.Timestamp
-	38, // 19: taskyard.v1.TaskSpec.checkpoint_interval:type_name -> google.protobuf.Duration
-	25, // 20: taskyard.v1.TaskSpec.callback:type_name -> taskyard.v1.Callback
-	39, // 21: taskyard.v1.TaskSpec.env:type_name -> taskyard.v1.EnvVar
-	38, // 22: taskyard.v1.TaskSpec.retention:type_name -> google.protobuf.Duration
-	38, // 23: taskyard.v1.TaskSpec.queue_timeout:type_name -> google.protobuf.Duration
-	38, // 24: taskyard.v1.TaskSpec.silence_timeout:type_name -> google.protobuf.Duration
-	38, // 25: taskyard.v1.TaskSpec.stop_grace_period:type_name -> google.protobuf.Duration
+	23, // 13: taskyard.v1.TaskSpec.placement:type_name -> taskyard.v1.Placement
+	37, // 14: taskyard.v1.TaskSpec.resources:type_name -> taskyard.v1.Resources
+	38, // 15: taskyard.v1.TaskSpec.retry:type_name -> taskyard.v1.RetryPolicy
+	39, // 16: taskyard.v1.TaskSpec.attempt_timeout:type_name -> google.protobuf.Duration
+	39, // 17: taskyard.v1.TaskSpec.total_timeout:type_name -> google.protobuf.Duration
+	33, // 18: taskyard.v1.TaskSpec.not_before:type_name -> google.protobuf.Timestamp
+	39, // 19: taskyard.v1.TaskSpec.checkpoint_interval:type_name -> google.protobuf.Duration
+	26, // 20: taskyard.v1.TaskSpec.callback:type_name -> taskyard.v1.Callback
+	40, // 21: taskyard.v1.TaskSpec.env:type_name -> taskyard.v1.EnvVar
+	39, // 22: taskyard.v1.TaskSpec.retention:type_name -> google.protobuf.Duration
+	39, // 23: taskyard.v1.TaskSpec.queue_timeout:type_name -> google.protobuf.Duration
+	39, // 24: taskyard.v1.TaskSpec.silence_timeout:type_name -> google.protobuf.Duration
+	39, // 25: taskyard.v1.TaskSpec.stop_grace_period:type_name -> google.protobuf.Duration
 	1,  // 26: taskyard.v1.TaskSpec.overlap:type_name -> taskyard.v1.OverlapPolicy
-	38, // 27: taskyard.v1.TaskSpec.orphan_timeout:type_name -> google.protobuf.Duration
+	39, // 27: taskyard.v1.TaskSpec.orphan_timeout:type_name -> google.protobuf.Duration
 	2,  // 28: taskyard.v1.TaskSpec.on_runner_lost:type_name -> taskyard.v1.RunnerLostPolicy
-	12, // 29: taskyard.v1.TaskSpec.after:type_name -> taskyard.v1.Dependency
-	32, // 30: taskyard.v1.TaskSpec.scheduled_time:type_name -> google.protobuf.Timestamp
-	0,  // 31: taskyard.v1.Dependency.when:type_name -> taskyard.v1.DependencyCondition
-	15, // 32: taskyard.v1.Execution.command:type_name -> taskyard.v1.CommandExecution
-	16, // 33: taskyard.v1.Execution.script:type_name -> taskyard.v1.ScriptExecution
-	17, // 34: taskyard.v1.Execution.container:type_name -> taskyard.v1.ContainerExecution
-	18, // 35: taskyard.v1.Execution.wasm:type_name -> taskyard.v1.WasmExecution
-	19, // 36: taskyard.v1.Execution.function:type_name -> taskyard.v1.FunctionExecution
-	20, // 37: taskyard.v1.Execution.external:type_name -> taskyard.v1.ExternalExecution
-	21, // 38: taskyard.v1.Execution.embedded:type_name -> taskyard.v1.EmbeddedExecution
-	4,  // 39: taskyard.v1.ScriptExecution.interpreter:type_name -> taskyard.v1.Interpreter
-	38, // 40: taskyard.v1.ExternalExecution.report_timeout:type_name -> google.protobuf.Duration
-	23, // 41: taskyard.v1.Placement.required:type_name -> taskyard.v1.RunnerConstraint
-	24, // 42: taskyard.v1.Placement.preferred:type_name -> taskyard.v1.PreferredRunners
-	23, // 43: taskyard.v1.Placement.avoid:type_name -> taskyard.v1.RunnerConstraint
-	40, // 44: taskyard.v1.RunnerConstraint.selector:type_name -> taskyard.v1.RunnerSelector
-	23, // 45: taskyard.v1.PreferredRunners.runners:type_name -> taskyard.v1.RunnerConstraint
-	31, // 46: taskyard.v1.Callback.headers:type_name -> taskyard.v1.Callback.HeadersEntry
-	5,  // 47: taskyard.v1.TaskStatus.phase:type_name -> taskyard.v1.TaskPhase
-	6,  // 48: taskyard.v1.TaskStatus.pending_reason:type_name -> taskyard.v1.PendingReason
-	27, // 49: taskyard.v1.TaskStatus.requested_action:type_name -> taskyard.v1.RequestedAction
-	32, // 50: taskyard.v1.TaskStatus.lease_expire_time:type_name -> google.protobuf.Timestamp
-	32, // 51: taskyard.v1.TaskStatus.next_attempt_time:type_name -> google.protobuf.Timestamp
-	41, // 52: taskyard.v1.TaskStatus.progress:type_name -> taskyard.v1.Progress
-	28, // 53: taskyard.v1.TaskStatus.result:type_name -> taskyard.v1.TaskResult
-	42, // 54: taskyard.v1.TaskStatus.error:type_name -> taskyard.v1.TaskError
-	33, // 55: taskyard.v1.TaskStatus.details:type_name -> google.protobuf.Struct
-	32, // 56: taskyard.v1.TaskStatus.ready_time:type_name -> google.protobuf.Timestamp
-	32, // 57: taskyard.v1.TaskStatus.schedule_time:type_name -> google.protobuf.Timestamp
-	32, // 58: taskyard.v1.TaskStatus.start_time:type_name -> google.protobuf.Timestamp
-	32, // 59: taskyard.v1.TaskStatus.end_time:type_name -> google.protobuf.Timestamp
-	7,  // 60: taskyard.v1.RequestedAction.action:type_name -> taskyard.v1.TaskAction
-	32, // 61: taskyard.v1.RequestedAction.request_time:type_name -> google.protobuf.Timestamp
-	32, // 62: taskyard.v1.RequestedAction.deadline:type_name -> google.protobuf.Timestamp
-	34, // 63: taskyard.v1.RequestedAction.actor:type_name -> taskyard.v1.Actor
-	35, // 64: taskyard.v1.TaskResult.output:type_name -> taskyard.v1.Payload
-	33, // 65: taskyard.v1.TaskResult.metrics:type_name -> google.protobuf.Struct
-	8,  // 66: taskyard.v1.TaskRun.state:type_name -> taskyard.v1.RunState
-	32, // 67: taskyard.v1.TaskRun.schedule_time:type_name -> google.protobuf.Timestamp
-	32, // 68: taskyard.v1.TaskRun.start_time:type_name -> google.protobuf.Timestamp
-	32, // 69: taskyard.v1.TaskRun.end_time:type_name -> google.protobuf.Timestamp
-	42, // 70: taskyard.v1.TaskRun.error:type_name -> taskyard.v1.TaskError
-	41, // 71: taskyard.v1.TaskRun.progress:type_name -> taskyard.v1.Progress
-	72, // [72:72] is the sub-list for method output_type
-	72, // [72:72] is the sub-list for method input_type
-	72, // [72:72] is the sub-list for extension type_name
-	72, // [72:72] is the sub-list for extension extendee
-	0,  // [0:72] is the sub-list for field type_name
+	13, // 29: taskyard.v1.TaskSpec.after:type_name -> taskyard.v1.Dependency
+	12, // 30: taskyard.v1.TaskSpec.limits:type_name -> taskyard.v1.LimitUse
+	33, // 31: taskyard.v1.TaskSpec.scheduled_time:type_name -> google.protobuf.Timestamp
+	0,  // 32: taskyard.v1.Dependency.when:type_name -> taskyard.v1.DependencyCondition
+	16, // 33: taskyard.v1.Execution.command:type_name -> taskyard.v1.CommandExecution
+	17, // 34: taskyard.v1.Execution.script:type_name -> taskyard.v1.ScriptExecution
+	18, // 35: taskyard.v1.Execution.container:type_name -> taskyard.v1.ContainerExecution
+	19, // 36: taskyard.v1.Execution.wasm:type_name -> taskyard.v1.WasmExecution
+	20, // 37: taskyard.v1.Execution.function:type_name -> taskyard.v1.FunctionExecution
+	21, // 38: taskyard.v1.Execution.external:type_name -> taskyard.v1.ExternalExecution
+	22, // 39: taskyard.v1.Execution.embedded:type_name -> taskyard.v1.EmbeddedExecution
+	4,  // 40: taskyard.v1.ScriptExecution.interpreter:type_name -> taskyard.v1.Interpreter
+	39, // 41: taskyard.v1.ExternalExecution.report_timeout:type_name -> google.protobuf.Duration
+	24, // 42: taskyard.v1.Placement.required:type_name -> taskyard.v1.RunnerConstraint
+	25, // 43: taskyard.v1.Placement.preferred:type_name -> taskyard.v1.PreferredRunners
+	24, // 44: taskyard.v1.Placement.avoid:type_name -> taskyard.v1.RunnerConstraint
+	41, // 45: taskyard.v1.RunnerConstraint.selector:type_name -> taskyard.v1.RunnerSelector
+	24, // 46: taskyard.v1.PreferredRunners.runners:type_name -> taskyard.v1.RunnerConstraint
+	32, // 47: taskyard.v1.Callback.headers:type_name -> taskyard.v1.Callback.HeadersEntry
+	5,  // 48: taskyard.v1.TaskStatus.phase:type_name -> taskyard.v1.TaskPhase
+	6,  // 49: taskyard.v1.TaskStatus.pending_reason:type_name -> taskyard.v1.PendingReason
+	28, // 50: taskyard.v1.TaskStatus.requested_action:type_name -> taskyard.v1.RequestedAction
+	33, // 51: taskyard.v1.TaskStatus.lease_expire_time:type_name -> google.protobuf.Timestamp
+	33, // 52: taskyard.v1.TaskStatus.next_attempt_time:type_name -> google.protobuf.Timestamp
+	42, // 53: taskyard.v1.TaskStatus.progress:type_name -> taskyard.v1.Progress
+	29, // 54: taskyard.v1.TaskStatus.result:type_name -> taskyard.v1.TaskResult
+	43, // 55: taskyard.v1.TaskStatus.error:type_name -> taskyard.v1.TaskError
+	34, // 56: taskyard.v1.TaskStatus.details:type_name -> google.protobuf.Struct
+	33, // 57: taskyard.v1.TaskStatus.ready_time:type_name -> google.protobuf.Timestamp
+	33, // 58: taskyard.v1.TaskStatus.schedule_time:type_name -> google.protobuf.Timestamp
+	33, // 59: taskyard.v1.TaskStatus.start_time:type_name -> google.protobuf.Timestamp
+	33, // 60: taskyard.v1.TaskStatus.end_time:type_name -> google.protobuf.Timestamp
+	7,  // 61: taskyard.v1.RequestedAction.action:type_name -> taskyard.v1.TaskAction
+	33, // 62: taskyard.v1.RequestedAction.request_time:type_name -> google.protobuf.Timestamp
+	33, // 63: taskyard.v1.RequestedAction.deadline:type_name -> google.protobuf.Timestamp
+	35, // 64: taskyard.v1.RequestedAction.actor:type_name -> taskyard.v1.Actor
+	36, // 65: taskyard.v1.TaskResult.output:type_name -> taskyard.v1.Payload
+	34, // 66: taskyard.v1.TaskResult.metrics:type_name -> google.protobuf.Struct
+	8,  // 67: taskyard.v1.TaskRun.state:type_name -> taskyard.v1.RunState
+	33, // 68: taskyard.v1.TaskRun.schedule_time:type_name -> google.protobuf.Timestamp
+	33, // 69: taskyard.v1.TaskRun.start_time:type_name -> google.protobuf.Timestamp
+	33, // 70: taskyard.v1.TaskRun.end_time:type_name -> google.protobuf.Timestamp
+	43, // 71: taskyard.v1.TaskRun.error:type_name -> taskyard.v1.TaskError
+	42, // 72: taskyard.v1.TaskRun.progress:type_name -> taskyard.v1.Progress
+	73, // [73:73] is the sub-list for method output_type
+	73, // [73:73] is the sub-list for method input_type
+	73, // [73:73] is the sub-list for extension type_name
+	73, // [73:73] is the sub-list for extension extendee
+	0,  // [0:73] is the sub-list for field type_name
 }
 
 func init() { file_taskyard_v1_task_proto_init() }
@@ -3124,7 +3210,7 @@ func file_taskyard_v1_task_proto_init() {
 	}
 	file_taskyard_v1_common_proto_init()
 	file_taskyard_v1_task_proto_msgTypes[2].OneofWrappers = []any{}
-	file_taskyard_v1_task_proto_msgTypes[5].OneofWrappers = []any{
+	file_taskyard_v1_task_proto_msgTypes[6].OneofWrappers = []any{
 		(*Execution_Command)(nil),
 		(*Execution_Script)(nil),
 		(*Execution_Container)(nil),
@@ -3133,19 +3219,19 @@ func file_taskyard_v1_task_proto_init() {
 		(*Execution_External)(nil),
 		(*Execution_Embedded)(nil),
 	}
-	file_taskyard_v1_task_proto_msgTypes[9].OneofWrappers = []any{
+	file_taskyard_v1_task_proto_msgTypes[10].OneofWrappers = []any{
 		(*WasmExecution_Inline)(nil),
 		(*WasmExecution_Path)(nil),
 	}
-	file_taskyard_v1_task_proto_msgTypes[17].OneofWrappers = []any{}
-	file_taskyard_v1_task_proto_msgTypes[20].OneofWrappers = []any{}
+	file_taskyard_v1_task_proto_msgTypes[18].OneofWrappers = []any{}
+	file_taskyard_v1_task_proto_msgTypes[21].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taskyard_v1_task_proto_rawDesc), len(file_taskyard_v1_task_proto_rawDesc)),
 			NumEnums:      9,
-			NumMessages:   23,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -7,7 +7,7 @@
 //   id, spec.task_type, spec.slot, spec.entity.type, spec.entity.id, spec.priority,
 //   status.phase, status.runner, status.attempt, status.retry_count, status.error.code,
 //   metadata.create_time, metadata.update_time, status.start_time, status.end_time,
-//   metadata.creator.id, metadata.parent_task, metadata.labels.KEY, metadata.labels:KEY,
+//   metadata.creator.id, metadata.parent_task, metadata.group, metadata.labels.KEY, metadata.labels:KEY,
 //   payload.NAME and payload:NAME, where NAME is one of TaskType.search_fields;
 //   in lists and batches also spec.after, a task that has to end before
 // Enum literals are given with or without prefix (status.phase = RUNNING).  "*" at the end

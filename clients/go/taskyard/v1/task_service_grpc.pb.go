@@ -7,7 +7,7 @@
 //   id, spec.task_type, spec.slot, spec.entity.type, spec.entity.id, spec.priority,
 //   status.phase, status.runner, status.attempt, status.retry_count, status.error.code,
 //   metadata.create_time, metadata.update_time, status.start_time, status.end_time,
-//   metadata.creator.id, metadata.parent_task, metadata.labels.KEY, metadata.labels:KEY,
+//   metadata.creator.id, metadata.parent_task, metadata.group, metadata.labels.KEY, metadata.labels:KEY,
 //   payload.NAME and payload:NAME, where NAME is one of TaskType.search_fields;
 //   in lists and batches also spec.after, a task that has to end before
 // Enum literals are given with or without prefix (status.phase = RUNNING).  "*" at the end
@@ -87,10 +87,10 @@ const (
 // Tasks, their runs, logs, checkpoints, statistics and audit trail.
 type TaskServiceClient interface {
 	// Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-	// Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, a limit, or an entity that must exist;
+	// Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, a limit, or an entity that must exist;
 	// TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
 	// id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
-	// TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
+	// TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED, GROUP_CLOSED);
 	// RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
 	// PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
 	CreateTask(ctx context.Context, in *CreateTaskRequest, opts ...grpc.CallOption) (*CreateTaskResponse, error)
@@ -534,10 +534,10 @@ func (c *taskServiceClient) ListAuditEvents(ctx context.Context, in *ListAuditEv
 // Tasks, their runs, logs, checkpoints, statistics and audit trail.
 type TaskServiceServer interface {
 	// Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-	// Errors: NOT_FOUND (NOT_FOUND: tenant, a task of spec.after, a limit, or an entity that must exist;
+	// Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, a limit, or an entity that must exist;
 	// TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
 	// id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
-	// TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
+	// TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED, GROUP_CLOSED);
 	// RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
 	// PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
 	CreateTask(context.Context, *CreateTaskRequest) (*CreateTaskResponse, error)

@@ -1503,6 +1503,7 @@ pub struct AuditEvent {
     /// api_key.created revoked;  quarantine.created released
     /// schedule.created updated deleted paused resumed fired skipped missed run
     /// backfilled
+    /// limit.created updated deleted
     /// webhook.given_up;  audit.damage_acknowledged
     #[prost(string, tag = "2")]
     pub event_type: ::prost::alloc::string::String,
@@ -1868,12 +1869,29 @@ pub struct TaskSpec {
     /// error code DEPENDENCY_FAILED).  Not for external tasks.  Immutable.
     #[prost(message, repeated, tag = "25")]
     pub after: ::prost::alloc::vec::Vec<Dependency>,
+    /// Named limits that have to admit the task, all of them together; none twice.  Until then it is
+    /// PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+    #[prost(message, repeated, tag = "28")]
+    pub limits: ::prost::alloc::vec::Vec<LimitUse>,
     /// tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
     #[prost(string, tag = "30")]
     pub schedule: ::prost::alloc::string::String,
     /// The instant of its schedule that the task is for; set by the server only.
     #[prost(message, optional, tag = "31")]
     pub scheduled_time: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// What a task takes of a named limit, from its admission to the end of its run.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LimitUse {
+    /// tenants/{tenant}/limits/{limit}, or the id of a limit of the same tenant.
+    #[prost(string, tag = "1")]
+    pub limit: ::prost::alloc::string::String,
+    /// Whose share of the limit: e.g. a customer.  Tasks without one share the empty key.
+    #[prost(string, tag = "2")]
+    pub key: ::prost::alloc::string::String,
+    /// How much of it.  At most what the limit has at a time, in total and per key.  Default 1.
+    #[prost(int64, tag = "3")]
+    pub units: i64,
 }
 /// A task that has to end before another becomes claimable.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2516,6 +2534,8 @@ pub enum PendingReason {
     External = 5,
     /// A task of spec.after has not ended.
     Blocked = 6,
+    /// A limit of spec.limits has no room for it.
+    Limited = 7,
 }
 impl PendingReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -2531,6 +2551,7 @@ impl PendingReason {
             Self::SlotBusy => "PENDING_REASON_SLOT_BUSY",
             Self::External => "PENDING_REASON_EXTERNAL",
             Self::Blocked => "PENDING_REASON_BLOCKED",
+            Self::Limited => "PENDING_REASON_LIMITED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -2543,6 +2564,7 @@ impl PendingReason {
             "PENDING_REASON_SLOT_BUSY" => Some(Self::SlotBusy),
             "PENDING_REASON_EXTERNAL" => Some(Self::External),
             "PENDING_REASON_BLOCKED" => Some(Self::Blocked),
+            "PENDING_REASON_LIMITED" => Some(Self::Limited),
             _ => None,
         }
     }
@@ -4093,7 +4115,7 @@ pub mod task_service_client {
             self
         }
         /// Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-        /// Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, or an entity that must exist;
+        /// Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, a limit, or an entity that must exist;
         /// TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
         /// id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
         /// TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED, GROUP_CLOSED);
@@ -5778,6 +5800,8 @@ pub enum Gate {
     TaskType = 11,
     /// A task of spec.after has not ended, or not as its condition requires.
     Dependency = 12,
+    /// A limit of spec.limits has no room for its units.
+    Limit = 14,
 }
 impl Gate {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -5799,6 +5823,7 @@ impl Gate {
             Self::Turn => "GATE_TURN",
             Self::TaskType => "GATE_TASK_TYPE",
             Self::Dependency => "GATE_DEPENDENCY",
+            Self::Limit => "GATE_LIMIT",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -5817,6 +5842,7 @@ impl Gate {
             "GATE_TURN" => Some(Self::Turn),
             "GATE_TASK_TYPE" => Some(Self::TaskType),
             "GATE_DEPENDENCY" => Some(Self::Dependency),
+            "GATE_LIMIT" => Some(Self::Limit),
             _ => None,
         }
     }
@@ -6497,6 +6523,389 @@ pub mod group_service_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("taskyard.v1.GroupService", "DeleteGroup"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Bounds how many tasks run at a time, and how many start within a duration: of all tasks that
+/// name it in spec.limits, and of those with the same key.
+///
+/// A task is admitted once every limit that it names has room for its units; until then it is
+/// PENDING with reason LIMITED and no runner can claim it.  Keys are served in turn, tasks of one
+/// key in the order of their arrival.  An admitted task holds its units until its run has an
+/// outcome, or until it is cancelled or paused; a retry is admitted anew after its back-off.  A run
+/// that its runner gave back or lost keeps its units, and its repetition is no further start.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Limit {
+    /// tenants/{tenant}/limits/{limit}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// UUIDv7 created by the server; distinguishes a re-created limit from its predecessor.
+    #[prost(string, tag = "2")]
+    pub uid: ::prost::alloc::string::String,
+    /// Starts at 1, grows with every change of the definition.  On UpdateLimit a non-zero value is a
+    /// precondition.
+    #[prost(int64, tag = "3")]
+    pub resource_version: i64,
+    /// Creation.
+    #[prost(message, optional, tag = "4")]
+    pub create_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Last change of the definition.
+    #[prost(message, optional, tag = "5")]
+    pub update_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// For people; at most 1,024 characters.
+    #[prost(string, tag = "6")]
+    pub description: ::prost::alloc::string::String,
+    /// Units that admitted tasks may hold at a time, all keys together: 1 to 1,000,000; 0 = any number.
+    #[prost(int64, tag = "7")]
+    pub max_running: i64,
+    /// The same for the tasks of one key.
+    #[prost(int64, tag = "8")]
+    pub max_running_per_key: i64,
+    /// Units that may be admitted within a duration, all keys together.  Unset: any number.
+    #[prost(message, optional, tag = "9")]
+    pub starts: ::core::option::Option<StartRate>,
+    /// The same for the tasks of one key.
+    #[prost(message, optional, tag = "10")]
+    pub starts_per_key: ::core::option::Option<StartRate>,
+    /// Units that admitted tasks hold now.
+    #[prost(int64, tag = "11")]
+    pub running_units: i64,
+    /// Tasks that wait for this limit, counted up to 10,000.
+    #[prost(int64, tag = "12")]
+    pub waiting_count: i64,
+}
+/// How many units may start within a duration: every span of that length has at most `count`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StartRate {
+    /// 1 to 1,000,000.
+    #[prost(int64, tag = "1")]
+    pub count: i64,
+    /// 100 ms to 31 d.
+    #[prost(message, optional, tag = "2")]
+    pub per: ::core::option::Option<::prost_types::Duration>,
+}
+/// Request of CreateLimit.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateLimitRequest {
+    /// tenants/{tenant}
+    #[prost(string, tag = "1")]
+    pub parent: ::prost::alloc::string::String,
+    /// Id, e.g. "api".
+    #[prost(string, tag = "2")]
+    pub limit_id: ::prost::alloc::string::String,
+    /// The limit.
+    #[prost(message, optional, tag = "3")]
+    pub limit: ::core::option::Option<Limit>,
+    /// Check everything, store nothing.
+    #[prost(bool, tag = "4")]
+    pub validate_only: bool,
+}
+/// Response of CreateLimit.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateLimitResponse {
+    /// The limit.
+    #[prost(message, optional, tag = "1")]
+    pub limit: ::core::option::Option<Limit>,
+}
+/// Request of GetLimit.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetLimitRequest {
+    /// tenants/{tenant}/limits/{limit}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// Response of GetLimit.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetLimitResponse {
+    /// The limit.
+    #[prost(message, optional, tag = "1")]
+    pub limit: ::core::option::Option<Limit>,
+}
+/// Request of ListLimits.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListLimitsRequest {
+    /// tenants/{tenant}
+    #[prost(string, tag = "1")]
+    pub parent: ::prost::alloc::string::String,
+    /// As in TaskService.
+    #[prost(int32, tag = "2")]
+    pub page_size: i32,
+    /// From the previous response.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// Response of ListLimits.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListLimitsResponse {
+    /// One page, by id.
+    #[prost(message, repeated, tag = "1")]
+    pub limits: ::prost::alloc::vec::Vec<Limit>,
+    /// Empty at the end.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// Request of UpdateLimit.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UpdateLimitRequest {
+    /// limit.name selects the limit; resource_version > 0 is a precondition.
+    #[prost(message, optional, tag = "1")]
+    pub limit: ::core::option::Option<Limit>,
+    /// As in TaskService.
+    #[prost(message, optional, tag = "2")]
+    pub update_mask: ::core::option::Option<::prost_types::FieldMask>,
+    /// Create it if missing (for manifests that declare their limits).
+    #[prost(bool, tag = "3")]
+    pub allow_missing: bool,
+    /// Check everything, change nothing.
+    #[prost(bool, tag = "4")]
+    pub validate_only: bool,
+}
+/// Response of UpdateLimit.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UpdateLimitResponse {
+    /// After the change.
+    #[prost(message, optional, tag = "1")]
+    pub limit: ::core::option::Option<Limit>,
+}
+/// Request of DeleteLimit.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteLimitRequest {
+    /// tenants/{tenant}/limits/{limit}
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Precondition; 0 = none.
+    #[prost(int64, tag = "2")]
+    pub resource_version: i64,
+}
+/// Response of DeleteLimit.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteLimitResponse {}
+/// Generated client implementations.
+pub mod limit_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Named limits, which tasks name in spec.limits.  Served by taskdb.
+    #[derive(Debug, Clone)]
+    pub struct LimitServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl LimitServiceClient<tonic::transport::Channel> {
+        /// Attempt to create a new client by connecting to a given endpoint.
+        pub async fn connect<D>(dst: D) -> Result<Self, tonic::transport::Error>
+        where
+            D: TryInto<tonic::transport::Endpoint>,
+            D::Error: Into<StdError>,
+        {
+            let conn = tonic::transport::Endpoint::new(dst)?.connect().await?;
+            Ok(Self::new(conn))
+        }
+    }
+    impl<T> LimitServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> LimitServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            LimitServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Creates a limit.  A repeat is ALREADY_EXISTS.
+        /// Errors: NOT_FOUND (NOT_FOUND: tenant); ALREADY_EXISTS; INVALID_ARGUMENT (FIELD_INVALID: it
+        /// bounds nothing, 1,000 limits exist); FAILED_PRECONDITION (TENANT_SUSPENDED).
+        pub async fn create_limit(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateLimitRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateLimitResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.LimitService/CreateLimit",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.LimitService", "CreateLimit"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Returns a limit, with what is held and how many wait.
+        /// Errors: NOT_FOUND.
+        pub async fn get_limit(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetLimitRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetLimitResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.LimitService/GetLimit",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.LimitService", "GetLimit"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists limits, by id.
+        /// Errors: INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
+        pub async fn list_limits(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListLimitsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListLimitsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.LimitService/ListLimits",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.LimitService", "ListLimits"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Changes a limit.  A higher one admits what waits within about a second; under a lower one
+        /// admitted tasks go on, and a task with more units than it has is admitted alone.  Safe to
+        /// repeat, but with a resource_version: the first call has moved it on.
+        /// Errors: NOT_FOUND (NOT_FOUND: unless allow_missing); INVALID_ARGUMENT (FIELD_INVALID,
+        /// FIELD_IMMUTABLE); ABORTED (RESOURCE_VERSION_MISMATCH); FAILED_PRECONDITION (TENANT_SUSPENDED).
+        pub async fn update_limit(
+            &mut self,
+            request: impl tonic::IntoRequest<super::UpdateLimitRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::UpdateLimitResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.LimitService/UpdateLimit",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.LimitService", "UpdateLimit"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Deletes a limit: it holds no task back any more, and what waits for it is admitted.  New tasks
+        /// may not name it.  A repeat is NOT_FOUND.
+        /// Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH).
+        pub async fn delete_limit(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteLimitRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteLimitResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/taskyard.v1.LimitService/DeleteLimit",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("taskyard.v1.LimitService", "DeleteLimit"));
             self.inner.unary(req, path, codec).await
         }
     }

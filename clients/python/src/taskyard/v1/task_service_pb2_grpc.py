@@ -173,7 +173,7 @@ class TaskServiceServicer:
 
     def CreateTask(self, request, context):
         """Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-        Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, or an entity that must exist;
+        Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, a limit, or an entity that must exist;
         TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
         id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
         TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED, GROUP_CLOSED);

@@ -526,7 +526,8 @@ export type Heartbeat = Message<"taskyard.v1.Heartbeat"> & {
   changed: HeldTask[];
 
   /**
-   * Leases the agent no longer has, whose outcome was acknowledged or that were aborted.
+   * Leases the agent no longer has: their outcome was acknowledged, they were aborted, or they ran out by its
+   * clock.  One without an outcome is no longer renewed, so that the task runs again.
    *
    * @generated from field: repeated taskyard.v1.LeaseRef dropped = 4;
    */

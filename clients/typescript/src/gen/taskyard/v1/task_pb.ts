@@ -53,7 +53,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file taskyard/v1/task.proto.
  */
 export const file_taskyard_v1_task: GenFile = /*@__PURE__*/
-  fileDesc("ChZ0YXNreWFyZC92MS90YXNrLnByb3RvEgt0YXNreWFyZC52MSKPAQoEVGFzaxIMCgRuYW1lGAEgASgJEisKCG1ldGFkYXRhGAIgASgLMhkudGFza3lhcmQudjEuVGFza01ldGFkYXRhEiMKBHNwZWMYAyABKAsyFS50YXNreWFyZC52MS5UYXNrU3BlYxInCgZzdGF0dXMYBCABKAsyFy50YXNreWFyZC52MS5UYXNrU3RhdHVzIrcDCgxUYXNrTWV0YWRhdGESCgoCaWQYASABKAkSCwoDdWlkGAIgASgJEhgKEHJlc291cmNlX3ZlcnNpb24YAyABKAMSLwoLY3JlYXRlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNQoGbGFiZWxzGAcgAygLMiUudGFza3lhcmQudjEuVGFza01ldGFkYXRhLkxhYmVsc0VudHJ5EiwKC2Fubm90YXRpb25zGAggASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIjCgdjcmVhdG9yGAkgASgLMhIudGFza3lhcmQudjEuQWN0b3ISEwoLcGFyZW50X3Rhc2sYCiABKAkSEwoLdHJhY2VwYXJlbnQYCyABKAkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKHCQoIVGFza1NwZWMSEQoJdGFza190eXBlGAEgASgJEiUKB3BheWxvYWQYAiABKAsyFC50YXNreWFyZC52MS5QYXlsb2FkEikKCWV4ZWN1dGlvbhgDIAEoCzIWLnRhc2t5YXJkLnYxLkV4ZWN1dGlvbhIMCgRzbG90GAQgASgJEiYKBmVudGl0eRgFIAEoCzIWLnRhc2t5YXJkLnYxLkVudGl0eVJlZhIvCglhZG1pc3Npb24YBiABKA4yHC50YXNreWFyZC52MS5BZG1pc3Npb25Qb2xpY3kSFQoIcHJpb3JpdHkYByABKAVIAIgBARIpCglwbGFjZW1lbnQYCCABKAsyFi50YXNreWFyZC52MS5QbGFjZW1lbnQSKQoJcmVzb3VyY2VzGAkgASgLMhYudGFza3lhcmQudjEuUmVzb3VyY2VzEicKBXJldHJ5GAogASgLMhgudGFza3lhcmQudjEuUmV0cnlQb2xpY3kSMgoPYXR0ZW1wdF90aW1lb3V0GAsgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKDXRvdGFsX3RpbWVvdXQYDCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLgoKbm90X2JlZm9yZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNgoTY2hlY2twb2ludF9pbnRlcnZhbBgOIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIWCgltYXhfc3RlcHMYDyABKAVIAYgBARInCghjYWxsYmFjaxgQIAEoCzIVLnRhc2t5YXJkLnYxLkNhbGxiYWNrEiAKA2VudhgRIAMoCzITLnRhc2t5YXJkLnYxLkVudlZhchIsCglyZXRlbnRpb24YEiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMAoNcXVldWVfdGltZW91dBgTIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIyCg9zaWxlbmNlX3RpbWVvdXQYFCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SNAoRc3RvcF9ncmFjZV9wZXJpb2QYFSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoHb3ZlcmxhcBgWIAEoDjIaLnRhc2t5YXJkLnYxLk92ZXJsYXBQb2xpY3kSMQoOb3JwaGFuX3RpbWVvdXQYFyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SNQoOb25fcnVubmVyX2xvc3QYGCABKA4yHS50YXNreWFyZC52MS5SdW5uZXJMb3N0UG9saWN5EiYKBWFmdGVyGBkgAygLMhcudGFza3lhcmQudjEuRGVwZW5kZW5jeRIQCghzY2hlZHVsZRgeIAEoCRIyCg5zY2hlZHVsZWRfdGltZRgfIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCCwoJX3ByaW9yaXR5QgwKCl9tYXhfc3RlcHMiWQoKRGVwZW5kZW5jeRIMCgR0YXNrGAEgASgJEi4KBHdoZW4YAyABKA4yIC50YXNreWFyZC52MS5EZXBlbmRlbmN5Q29uZGl0aW9uEg0KBWFsaWFzGAQgASgJIiUKCUVudGl0eVJlZhIMCgR0eXBlGAEgASgJEgoKAmlkGAIgASgJIvMCCglFeGVjdXRpb24SMAoHY29tbWFuZBgBIAEoCzIdLnRhc2t5YXJkLnYxLkNvbW1hbmRFeGVjdXRpb25IABIuCgZzY3JpcHQYAiABKAsyHC50YXNreWFyZC52MS5TY3JpcHRFeGVjdXRpb25IABI0Cgljb250YWluZXIYAyABKAsyHy50YXNreWFyZC52MS5Db250YWluZXJFeGVjdXRpb25IABIqCgR3YXNtGAQgASgLMhoudGFza3lhcmQudjEuV2FzbUV4ZWN1dGlvbkgAEjIKCGZ1bmN0aW9uGAUgASgLMh4udGFza3lhcmQudjEuRnVuY3Rpb25FeGVjdXRpb25IABIyCghleHRlcm5hbBgGIAEoCzIeLnRhc2t5YXJkLnYxLkV4dGVybmFsRXhlY3V0aW9uSAASMgoIZW1iZWRkZWQYMiABKAsyHi50YXNreWFyZC52MS5FbWJlZGRlZEV4ZWN1dGlvbkgAQgYKBGtpbmQiTAoQQ29tbWFuZEV4ZWN1dGlvbhIPCgdwcm9ncmFtGAEgASgJEgwKBGFyZ3MYAiADKAkSGQoRd29ya2luZ19kaXJlY3RvcnkYAyABKAkipAEKD1NjcmlwdEV4ZWN1dGlvbhItCgtpbnRlcnByZXRlchgBIAEoDjIYLnRhc2t5YXJkLnYxLkludGVycHJldGVyEgwKBGJvZHkYAiABKAwSFgoOY3VzdG9tX3Byb2dyYW0YAyABKAkSEwoLY3VzdG9tX2ZsYWcYBCABKAkSDAoEYXJncxgFIAMoCRIZChF3b3JraW5nX2RpcmVjdG9yeRgGIAEoCSJuChJDb250YWluZXJFeGVjdXRpb24SDQoFaW1hZ2UYASABKAkSDwoHY29tbWFuZBgCIAMoCRIMCgRhcmdzGAMgAygJEhkKEXdvcmtpbmdfZGlyZWN0b3J5GAQgASgJEg8KB25ldHdvcmsYBSABKAgiWQoNV2FzbUV4ZWN1dGlvbhIQCgZpbmxpbmUYASABKAxIABIOCgRwYXRoGAIgASgJSAASDgoGc2hhMjU2GAMgASgMEgwKBGFyZ3MYBCADKAlCCAoGbW9kdWxlIiUKEUZ1bmN0aW9uRXhlY3V0aW9uEhAKCGZ1bmN0aW9uGAEgASgJIkYKEUV4dGVybmFsRXhlY3V0aW9uEjEKDnJlcG9ydF90aW1lb3V0GAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIiUKEUVtYmVkZGVkRXhlY3V0aW9uEhAKCGZ1bmN0aW9uGAEgASgJIpwBCglQbGFjZW1lbnQSLwoIcmVxdWlyZWQYASABKAsyHS50YXNreWFyZC52MS5SdW5uZXJDb25zdHJhaW50EjAKCXByZWZlcnJlZBgCIAMoCzIdLnRhc2t5YXJkLnYxLlByZWZlcnJlZFJ1bm5lcnMSLAoFYXZvaWQYAyABKAsyHS50YXNreWFyZC52MS5SdW5uZXJDb25zdHJhaW50IncKEFJ1bm5lckNvbnN0cmFpbnQSEgoKcnVubmVyX2lkcxgBIAMoCRItCghzZWxlY3RvchgCIAEoCzIbLnRhc2t5YXJkLnYxLlJ1bm5lclNlbGVjdG9yEhIKCnRhc2tfdHlwZXMYAyADKAkSDAoEdGFncxgyIAMoCSJSChBQcmVmZXJyZWRSdW5uZXJzEg4KBndlaWdodBgBIAEoBRIuCgdydW5uZXJzGAIgASgLMh0udGFza3lhcmQudjEuUnVubmVyQ29uc3RyYWludCJ8CghDYWxsYmFjaxILCgN1cmwYASABKAkSMwoHaGVhZGVycxgCIAMoCzIiLnRhc2t5YXJkLnYxLkNhbGxiYWNrLkhlYWRlcnNFbnRyeRouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLGBgoKVGFza1N0YXR1cxIlCgVwaGFzZRgBIAEoDjIWLnRhc2t5YXJkLnYxLlRhc2tQaGFzZRIyCg5wZW5kaW5nX3JlYXNvbhgCIAEoDjIaLnRhc2t5YXJkLnYxLlBlbmRpbmdSZWFzb24SNgoQcmVxdWVzdGVkX2FjdGlvbhgDIAEoCzIcLnRhc2t5YXJkLnYxLlJlcXVlc3RlZEFjdGlvbhIPCgdhdHRlbXB0GAQgASgFEhMKC3JldHJ5X2NvdW50GAUgASgFEhkKEXJ1bm5lcl9sb3NzX2NvdW50GAYgASgFEhIKCmdlbmVyYXRpb24YByABKAMSDgoGcnVubmVyGAggASgJEjUKEWxlYXNlX2V4cGlyZV90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFuZXh0X2F0dGVtcHRfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJwoIcHJvZ3Jlc3MYCyABKAsyFS50YXNreWFyZC52MS5Qcm9ncmVzcxInCgZyZXN1bHQYDCABKAsyFy50YXNreWFyZC52MS5UYXNrUmVzdWx0EiUKBWVycm9yGA0gASgLMhYudGFza3lhcmQudjEuVGFza0Vycm9yEhYKCWV4aXRfY29kZRgOIAEoBUgAiAEBEigKB2RldGFpbHMYDyABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Ei4KCnJlYWR5X3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjEKDXNjaGVkdWxlX3RpbWUYESABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnN0YXJ0X3RpbWUYEiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGBMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIbChNjaGVja3BvaW50X3NlcXVlbmNlGBQgASgDEhYKDnRhc2tfdHlwZV9uYW1lGBUgASgJEhMKC2xhc3RfcnVubmVyGBYgASgJQgwKCl9leGl0X2NvZGUizQEKD1JlcXVlc3RlZEFjdGlvbhInCgZhY3Rpb24YASABKA4yFy50YXNreWFyZC52MS5UYXNrQWN0aW9uEjAKDHJlcXVlc3RfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZGVhZGxpbmUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgEIAEoCRIhCgVhY3RvchgFIAEoCzISLnRhc2t5YXJkLnYxLkFjdG9yIlwKClRhc2tSZXN1bHQSJAoGb3V0cHV0GAEgASgLMhQudGFza3lhcmQudjEuUGF5bG9hZBIoCgdtZXRyaWNzGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCK4AwoHVGFza1J1bhIMCgRuYW1lGAEgASgJEhIKCmdlbmVyYXRpb24YAiABKAMSDwoHYXR0ZW1wdBgDIAEoBRIOCgZydW5uZXIYBCABKAkSJAoFc3RhdGUYBSABKA4yFS50YXNreWFyZC52MS5SdW5TdGF0ZRIxCg1zY2hlZHVsZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoJZXhpdF9jb2RlGAkgASgFSACIAQESJQoFZXJyb3IYCiABKAsyFi50YXNreWFyZC52MS5UYXNrRXJyb3ISJwoIcHJvZ3Jlc3MYCyABKAsyFS50YXNreWFyZC52MS5Qcm9ncmVzcxIhChlzdGFydF9jaGVja3BvaW50X3NlcXVlbmNlGAwgASgDEhoKEnRhc2tfdHlwZV9yZXZpc2lvbhgNIAEoA0IMCgpfZXhpdF9jb2RlKqcBChNEZXBlbmRlbmN5Q29uZGl0aW9uEiQKIERFUEVOREVOQ1lfQ09ORElUSU9OX1VOU1BFQ0lGSUVEEAASIgoeREVQRU5ERU5DWV9DT05ESVRJT05fU1VDQ0VFREVEEAESHgoaREVQRU5ERU5DWV9DT05ESVRJT05fRU5ERUQQAhImCiJERVBFTkRFTkNZX0NPTkRJVElPTl9OT1RfU1VDQ0VFREVEEAMqZAoNT3ZlcmxhcFBvbGljeRIeChpPVkVSTEFQX1BPTElDWV9VTlNQRUNJRklFRBAAEhkKFU9WRVJMQVBfUE9MSUNZX0ZPUkJJRBABEhgKFE9WRVJMQVBfUE9MSUNZX0FMTE9XEAIqsgEKEFJ1bm5lckxvc3RQb2xpY3kSIgoeUlVOTkVSX0xPU1RfUE9MSUNZX1VOU1BFQ0lGSUVEEAASGwoXUlVOTkVSX0xPU1RfUE9MSUNZX1dBSVQQARIjCh9SVU5ORVJfTE9TVF9QT0xJQ1lfUkVESVNUUklCVVRFEAISGwoXUlVOTkVSX0xPU1RfUE9MSUNZX0ZBSUwQAxIbChdSVU5ORVJfTE9TVF9QT0xJQ1lfSE9MRBAEKrYBCg9BZG1pc3Npb25Qb2xpY3kSIAocQURNSVNTSU9OX1BPTElDWV9VTlNQRUNJRklFRBAAEiQKIEFETUlTU0lPTl9QT0xJQ1lfRFJPUF9JRl9SVU5OSU5HEAESHAoYQURNSVNTSU9OX1BPTElDWV9SRVBMQUNFEAISGgoWQURNSVNTSU9OX1BPTElDWV9RVUVVRRADEiEKHUFETUlTU0lPTl9QT0xJQ1lfUVVFVUVfTEFURVNUEAQqhgEKC0ludGVycHJldGVyEhsKF0lOVEVSUFJFVEVSX1VOU1BFQ0lGSUVEEAASFAoQSU5URVJQUkVURVJfQkFTSBABEhYKEklOVEVSUFJFVEVSX1BZVEhPThACEhQKEElOVEVSUFJFVEVSX05PREUQAxIWChJJTlRFUlBSRVRFUl9DVVNUT00QBCqmAgoJVGFza1BoYXNlEhoKFlRBU0tfUEhBU0VfVU5TUEVDSUZJRUQQABIWChJUQVNLX1BIQVNFX1BFTkRJTkcQARIYChRUQVNLX1BIQVNFX1NDSEVEVUxFRBACEhYKElRBU0tfUEhBU0VfUlVOTklORxADEhUKEVRBU0tfUEhBU0VfUEFVU0VEEAQSHQoZVEFTS19QSEFTRV9SRURJU1RSSUJVVElORxAFEhgKFFRBU0tfUEhBU0VfU1VDQ0VFREVEEAoSFQoRVEFTS19QSEFTRV9GQUlMRUQQCxIYChRUQVNLX1BIQVNFX1RJTUVEX09VVBAMEhgKFFRBU0tfUEhBU0VfQ0FOQ0VMTEVEEA0SGAoUVEFTS19QSEFTRV9FWEhBVVNURUQQDirZAQoNUGVuZGluZ1JlYXNvbhIeChpQRU5ESU5HX1JFQVNPTl9VTlNQRUNJRklFRBAAEhkKFVBFTkRJTkdfUkVBU09OX1FVRVVFRBABEhoKFlBFTkRJTkdfUkVBU09OX0RFTEFZRUQQAhIaChZQRU5ESU5HX1JFQVNPTl9CQUNLT0ZGEAMSHAoYUEVORElOR19SRUFTT05fU0xPVF9CVVNZEAQSGwoXUEVORElOR19SRUFTT05fRVhURVJOQUwQBRIaChZQRU5ESU5HX1JFQVNPTl9CTE9DS0VEEAYqbwoKVGFza0FjdGlvbhIbChdUQVNLX0FDVElPTl9VTlNQRUNJRklFRBAAEhYKElRBU0tfQUNUSU9OX0NBTkNFTBABEhUKEVRBU0tfQUNUSU9OX1BBVVNFEAISFQoRVEFTS19BQ1RJT05fUkVTRVQQAyriAQoIUnVuU3RhdGUSGQoVUlVOX1NUQVRFX1VOU1BFQ0lGSUVEEAASFwoTUlVOX1NUQVRFX1NDSEVEVUxFRBABEhUKEVJVTl9TVEFURV9SVU5OSU5HEAISFwoTUlVOX1NUQVRFX1NVQ0NFRURFRBADEhQKEFJVTl9TVEFURV9GQUlMRUQQBBIXChNSVU5fU1RBVEVfVElNRURfT1VUEAUSFwoTUlVOX1NUQVRFX0NBTkNFTExFRBAGEhIKDlJVTl9TVEFURV9MT1NUEAcSFgoSUlVOX1NUQVRFX1JFTEVBU0VEEAhCOwoPZGV2LnRhc2t5YXJkLnYxUAFaJnRhc2t5YXJkLmRldi9nby90YXNreWFyZC92MTt0YXNreWFyZHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_taskyard_v1_common]);
+  fileDesc("ChZ0YXNreWFyZC92MS90YXNrLnByb3RvEgt0YXNreWFyZC52MSKPAQoEVGFzaxIMCgRuYW1lGAEgASgJEisKCG1ldGFkYXRhGAIgASgLMhkudGFza3lhcmQudjEuVGFza01ldGFkYXRhEiMKBHNwZWMYAyABKAsyFS50YXNreWFyZC52MS5UYXNrU3BlYxInCgZzdGF0dXMYBCABKAsyFy50YXNreWFyZC52MS5UYXNrU3RhdHVzIsYDCgxUYXNrTWV0YWRhdGESCgoCaWQYASABKAkSCwoDdWlkGAIgASgJEhgKEHJlc291cmNlX3ZlcnNpb24YAyABKAMSLwoLY3JlYXRlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNQoGbGFiZWxzGAcgAygLMiUudGFza3lhcmQudjEuVGFza01ldGFkYXRhLkxhYmVsc0VudHJ5EiwKC2Fubm90YXRpb25zGAggASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIjCgdjcmVhdG9yGAkgASgLMhIudGFza3lhcmQudjEuQWN0b3ISEwoLcGFyZW50X3Rhc2sYCiABKAkSEwoLdHJhY2VwYXJlbnQYCyABKAkSDQoFZ3JvdXAYDCABKAkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKuCQoIVGFza1NwZWMSEQoJdGFza190eXBlGAEgASgJEiUKB3BheWxvYWQYAiABKAsyFC50YXNreWFyZC52MS5QYXlsb2FkEikKCWV4ZWN1dGlvbhgDIAEoCzIWLnRhc2t5YXJkLnYxLkV4ZWN1dGlvbhIMCgRzbG90GAQgASgJEiYKBmVudGl0eRgFIAEoCzIWLnRhc2t5YXJkLnYxLkVudGl0eVJlZhIvCglhZG1pc3Npb24YBiABKA4yHC50YXNreWFyZC52MS5BZG1pc3Npb25Qb2xpY3kSFQoIcHJpb3JpdHkYByABKAVIAIgBARIpCglwbGFjZW1lbnQYCCABKAsyFi50YXNreWFyZC52MS5QbGFjZW1lbnQSKQoJcmVzb3VyY2VzGAkgASgLMhYudGFza3lhcmQudjEuUmVzb3VyY2VzEicKBXJldHJ5GAogASgLMhgudGFza3lhcmQudjEuUmV0cnlQb2xpY3kSMgoPYXR0ZW1wdF90aW1lb3V0GAsgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKDXRvdGFsX3RpbWVvdXQYDCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLgoKbm90X2JlZm9yZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNgoTY2hlY2twb2ludF9pbnRlcnZhbBgOIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIWCgltYXhfc3RlcHMYDyABKAVIAYgBARInCghjYWxsYmFjaxgQIAEoCzIVLnRhc2t5YXJkLnYxLkNhbGxiYWNrEiAKA2VudhgRIAMoCzITLnRhc2t5YXJkLnYxLkVudlZhchIsCglyZXRlbnRpb24YEiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMAoNcXVldWVfdGltZW91dBgTIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIyCg9zaWxlbmNlX3RpbWVvdXQYFCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SNAoRc3RvcF9ncmFjZV9wZXJpb2QYFSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoHb3ZlcmxhcBgWIAEoDjIaLnRhc2t5YXJkLnYxLk92ZXJsYXBQb2xpY3kSMQoOb3JwaGFuX3RpbWVvdXQYFyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SNQoOb25fcnVubmVyX2xvc3QYGCABKA4yHS50YXNreWFyZC52MS5SdW5uZXJMb3N0UG9saWN5EiYKBWFmdGVyGBkgAygLMhcudGFza3lhcmQudjEuRGVwZW5kZW5jeRIlCgZsaW1pdHMYHCADKAsyFS50YXNreWFyZC52MS5MaW1pdFVzZRIQCghzY2hlZHVsZRgeIAEoCRIyCg5zY2hlZHVsZWRfdGltZRgfIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCCwoJX3ByaW9yaXR5QgwKCl9tYXhfc3RlcHMiNQoITGltaXRVc2USDQoFbGltaXQYASABKAkSCwoDa2V5GAIgASgJEg0KBXVuaXRzGAMgASgDImgKCkRlcGVuZGVuY3kSDAoEdGFzaxgBIAEoCRINCgVncm91cBgCIAEoCRIuCgR3aGVuGAMgASgOMiAudGFza3lhcmQudjEuRGVwZW5kZW5jeUNvbmRpdGlvbhINCgVhbGlhcxgEIAEoCSIlCglFbnRpdHlSZWYSDAoEdHlwZRgBIAEoCRIKCgJpZBgCIAEoCSLzAgoJRXhlY3V0aW9uEjAKB2NvbW1hbmQYASABKAsyHS50YXNreWFyZC52MS5Db21tYW5kRXhlY3V0aW9uSAASLgoGc2NyaXB0GAIgASgLMhwudGFza3lhcmQudjEuU2NyaXB0RXhlY3V0aW9uSAASNAoJY29udGFpbmVyGAMgASgLMh8udGFza3lhcmQudjEuQ29udGFpbmVyRXhlY3V0aW9uSAASKgoEd2FzbRgEIAEoCzIaLnRhc2t5YXJkLnYxLldhc21FeGVjdXRpb25IABIyCghmdW5jdGlvbhgFIAEoCzIeLnRhc2t5YXJkLnYxLkZ1bmN0aW9uRXhlY3V0aW9uSAASMgoIZXh0ZXJuYWwYBiABKAsyHi50YXNreWFyZC52MS5FeHRlcm5hbEV4ZWN1dGlvbkgAEjIKCGVtYmVkZGVkGDIgASgLMh4udGFza3lhcmQudjEuRW1iZWRkZWRFeGVjdXRpb25IAEIGCgRraW5kIkwKEENvbW1hbmRFeGVjdXRpb24SDwoHcHJvZ3JhbRgBIAEoCRIMCgRhcmdzGAIgAygJEhkKEXdvcmtpbmdfZGlyZWN0b3J5GAMgASgJIqQBCg9TY3JpcHRFeGVjdXRpb24SLQoLaW50ZXJwcmV0ZXIYASABKA4yGC50YXNreWFyZC52MS5JbnRlcnByZXRlchIMCgRib2R5GAIgASgMEhYKDmN1c3RvbV9wcm9ncmFtGAMgASgJEhMKC2N1c3RvbV9mbGFnGAQgASgJEgwKBGFyZ3MYBSADKAkSGQoRd29ya2luZ19kaXJlY3RvcnkYBiABKAkibgoSQ29udGFpbmVyRXhlY3V0aW9uEg0KBWltYWdlGAEgASgJEg8KB2NvbW1hbmQYAiADKAkSDAoEYXJncxgDIAMoCRIZChF3b3JraW5nX2RpcmVjdG9yeRgEIAEoCRIPCgduZXR3b3JrGAUgASgIIlkKDVdhc21FeGVjdXRpb24SEAoGaW5saW5lGAEgASgMSAASDgoEcGF0aBgCIAEoCUgAEg4KBnNoYTI1NhgDIAEoDBIMCgRhcmdzGAQgAygJQggKBm1vZHVsZSIlChFGdW5jdGlvbkV4ZWN1dGlvbhIQCghmdW5jdGlvbhgBIAEoCSJGChFFeHRlcm5hbEV4ZWN1dGlvbhIxCg5yZXBvcnRfdGltZW91dBgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiIlChFFbWJlZGRlZEV4ZWN1dGlvbhIQCghmdW5jdGlvbhgBIAEoCSKcAQoJUGxhY2VtZW50Ei8KCHJlcXVpcmVkGAEgASgLMh0udGFza3lhcmQudjEuUnVubmVyQ29uc3RyYWludBIwCglwcmVmZXJyZWQYAiADKAsyHS50YXNreWFyZC52MS5QcmVmZXJyZWRSdW5uZXJzEiwKBWF2b2lkGAMgASgLMh0udGFza3lhcmQudjEuUnVubmVyQ29uc3RyYWludCJ3ChBSdW5uZXJDb25zdHJhaW50EhIKCnJ1bm5lcl9pZHMYASADKAkSLQoIc2VsZWN0b3IYAiABKAsyGy50YXNreWFyZC52MS5SdW5uZXJTZWxlY3RvchISCgp0YXNrX3R5cGVzGAMgAygJEgwKBHRhZ3MYMiADKAkiUgoQUHJlZmVycmVkUnVubmVycxIOCgZ3ZWlnaHQYASABKAUSLgoHcnVubmVycxgCIAEoCzIdLnRhc2t5YXJkLnYxLlJ1bm5lckNvbnN0cmFpbnQifAoIQ2FsbGJhY2sSCwoDdXJsGAEgASgJEjMKB2hlYWRlcnMYAiADKAsyIi50YXNreWFyZC52MS5DYWxsYmFjay5IZWFkZXJzRW50cnkaLgoMSGVhZGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEixgYKClRhc2tTdGF0dXMSJQoFcGhhc2UYASABKA4yFi50YXNreWFyZC52MS5UYXNrUGhhc2USMgoOcGVuZGluZ19yZWFzb24YAiABKA4yGi50YXNreWFyZC52MS5QZW5kaW5nUmVhc29uEjYKEHJlcXVlc3RlZF9hY3Rpb24YAyABKAsyHC50YXNreWFyZC52MS5SZXF1ZXN0ZWRBY3Rpb24SDwoHYXR0ZW1wdBgEIAEoBRITCgtyZXRyeV9jb3VudBgFIAEoBRIZChFydW5uZXJfbG9zc19jb3VudBgGIAEoBRISCgpnZW5lcmF0aW9uGAcgASgDEg4KBnJ1bm5lchgIIAEoCRI1ChFsZWFzZV9leHBpcmVfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNQoRbmV4dF9hdHRlbXB0X3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEicKCHByb2dyZXNzGAsgASgLMhUudGFza3lhcmQudjEuUHJvZ3Jlc3MSJwoGcmVzdWx0GAwgASgLMhcudGFza3lhcmQudjEuVGFza1Jlc3VsdBIlCgVlcnJvchgNIAEoCzIWLnRhc2t5YXJkLnYxLlRhc2tFcnJvchIWCglleGl0X2NvZGUYDiABKAVIAIgBARIoCgdkZXRhaWxzGA8gASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIuCgpyZWFkeV90aW1lGBAgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCg1zY2hlZHVsZV90aW1lGBEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGBIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgTIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGwoTY2hlY2twb2ludF9zZXF1ZW5jZRgUIAEoAxIWCg50YXNrX3R5cGVfbmFtZRgVIAEoCRITCgtsYXN0X3J1bm5lchgWIAEoCUIMCgpfZXhpdF9jb2RlIs0BCg9SZXF1ZXN0ZWRBY3Rpb24SJwoGYWN0aW9uGAEgASgOMhcudGFza3lhcmQudjEuVGFza0FjdGlvbhIwCgxyZXF1ZXN0X3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGRlYWRsaW5lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YBCABKAkSIQoFYWN0b3IYBSABKAsyEi50YXNreWFyZC52MS5BY3RvciJcCgpUYXNrUmVzdWx0EiQKBm91dHB1dBgBIAEoCzIULnRhc2t5YXJkLnYxLlBheWxvYWQSKAoHbWV0cmljcxgCIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QiuAMKB1Rhc2tSdW4SDAoEbmFtZRgBIAEoCRISCgpnZW5lcmF0aW9uGAIgASgDEg8KB2F0dGVtcHQYAyABKAUSDgoGcnVubmVyGAQgASgJEiQKBXN0YXRlGAUgASgOMhUudGFza3lhcmQudjEuUnVuU3RhdGUSMQoNc2NoZWR1bGVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKc3RhcnRfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKCWV4aXRfY29kZRgJIAEoBUgAiAEBEiUKBWVycm9yGAogASgLMhYudGFza3lhcmQudjEuVGFza0Vycm9yEicKCHByb2dyZXNzGAsgASgLMhUudGFza3lhcmQudjEuUHJvZ3Jlc3MSIQoZc3RhcnRfY2hlY2twb2ludF9zZXF1ZW5jZRgMIAEoAxIaChJ0YXNrX3R5cGVfcmV2aXNpb24YDSABKANCDAoKX2V4aXRfY29kZSqnAQoTRGVwZW5kZW5jeUNvbmRpdGlvbhIkCiBERVBFTkRFTkNZX0NPTkRJVElPTl9VTlNQRUNJRklFRBAAEiIKHkRFUEVOREVOQ1lfQ09ORElUSU9OX1NVQ0NFRURFRBABEh4KGkRFUEVOREVOQ1lfQ09ORElUSU9OX0VOREVEEAISJgoiREVQRU5ERU5DWV9DT05ESVRJT05fTk9UX1NVQ0NFRURFRBADKmQKDU92ZXJsYXBQb2xpY3kSHgoaT1ZFUkxBUF9QT0xJQ1lfVU5TUEVDSUZJRUQQABIZChVPVkVSTEFQX1BPTElDWV9GT1JCSUQQARIYChRPVkVSTEFQX1BPTElDWV9BTExPVxACKrIBChBSdW5uZXJMb3N0UG9saWN5EiIKHlJVTk5FUl9MT1NUX1BPTElDWV9VTlNQRUNJRklFRBAAEhsKF1JVTk5FUl9MT1NUX1BPTElDWV9XQUlUEAESIwofUlVOTkVSX0xPU1RfUE9MSUNZX1JFRElTVFJJQlVURRACEhsKF1JVTk5FUl9MT1NUX1BPTElDWV9GQUlMEAMSGwoXUlVOTkVSX0xPU1RfUE9MSUNZX0hPTEQQBCq2AQoPQWRtaXNzaW9uUG9saWN5EiAKHEFETUlTU0lPTl9QT0xJQ1lfVU5TUEVDSUZJRUQQABIkCiBBRE1JU1NJT05fUE9MSUNZX0RST1BfSUZfUlVOTklORxABEhwKGEFETUlTU0lPTl9QT0xJQ1lfUkVQTEFDRRACEhoKFkFETUlTU0lPTl9QT0xJQ1lfUVVFVUUQAxIhCh1BRE1JU1NJT05fUE9MSUNZX1FVRVVFX0xBVEVTVBAEKoYBCgtJbnRlcnByZXRlchIbChdJTlRFUlBSRVRFUl9VTlNQRUNJRklFRBAAEhQKEElOVEVSUFJFVEVSX0JBU0gQARIWChJJTlRFUlBSRVRFUl9QWVRIT04QAhIUChBJTlRFUlBSRVRFUl9OT0RFEAMSFgoSSU5URVJQUkVURVJfQ1VTVE9NEAQqpgIKCVRhc2tQaGFzZRIaChZUQVNLX1BIQVNFX1VOU1BFQ0lGSUVEEAASFgoSVEFTS19QSEFTRV9QRU5ESU5HEAESGAoUVEFTS19QSEFTRV9TQ0hFRFVMRUQQAhIWChJUQVNLX1BIQVNFX1JVTk5JTkcQAxIVChFUQVNLX1BIQVNFX1BBVVNFRBAEEh0KGVRBU0tfUEhBU0VfUkVESVNUUklCVVRJTkcQBRIYChRUQVNLX1BIQVNFX1NVQ0NFRURFRBAKEhUKEVRBU0tfUEhBU0VfRkFJTEVEEAsSGAoUVEFTS19QSEFTRV9USU1FRF9PVVQQDBIYChRUQVNLX1BIQVNFX0NBTkNFTExFRBANEhgKFFRBU0tfUEhBU0VfRVhIQVVTVEVEEA4q9QEKDVBlbmRpbmdSZWFzb24SHgoaUEVORElOR19SRUFTT05fVU5TUEVDSUZJRUQQABIZChVQRU5ESU5HX1JFQVNPTl9RVUVVRUQQARIaChZQRU5ESU5HX1JFQVNPTl9ERUxBWUVEEAISGgoWUEVORElOR19SRUFTT05fQkFDS09GRhADEhwKGFBFTkRJTkdfUkVBU09OX1NMT1RfQlVTWRAEEhsKF1BFTkRJTkdfUkVBU09OX0VYVEVSTkFMEAUSGgoWUEVORElOR19SRUFTT05fQkxPQ0tFRBAGEhoKFlBFTkRJTkdfUkVBU09OX0xJTUlURUQQBypvCgpUYXNrQWN0aW9uEhsKF1RBU0tfQUNUSU9OX1VOU1BFQ0lGSUVEEAASFgoSVEFTS19BQ1RJT05fQ0FOQ0VMEAESFQoRVEFTS19BQ1RJT05fUEFVU0UQAhIVChFUQVNLX0FDVElPTl9SRVNFVBADKuIBCghSdW5TdGF0ZRIZChVSVU5fU1RBVEVfVU5TUEVDSUZJRUQQABIXChNSVU5fU1RBVEVfU0NIRURVTEVEEAESFQoRUlVOX1NUQVRFX1JVTk5JTkcQAhIXChNSVU5fU1RBVEVfU1VDQ0VFREVEEAMSFAoQUlVOX1NUQVRFX0ZBSUxFRBAEEhcKE1JVTl9TVEFURV9USU1FRF9PVVQQBRIXChNSVU5fU1RBVEVfQ0FOQ0VMTEVEEAYSEgoOUlVOX1NUQVRFX0xPU1QQBxIWChJSVU5fU1RBVEVfUkVMRUFTRUQQCEI7Cg9kZXYudGFza3lhcmQudjFQAVomdGFza3lhcmQuZGV2L2dvL3Rhc2t5YXJkL3YxO3Rhc2t5YXJkdjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_taskyard_v1_common]);
 
 /**
  * A unit of work: metadata + spec (desired) + status (observed).
@@ -180,6 +180,14 @@ export type TaskMetadata = Message<"taskyard.v1.TaskMetadata"> & {
    * @generated from field: string traceparent = 11;
    */
   traceparent: string;
+
+  /**
+   * Id of the group that the task belongs to (GroupService); its first task makes the group.
+   * Tasks that a run creates belong to {task}.children unless they name another.  Immutable.
+   *
+   * @generated from field: string group = 12;
+   */
+  group: string;
 };
 
 /**
@@ -382,6 +390,14 @@ export type TaskSpec = Message<"taskyard.v1.TaskSpec"> & {
   after: Dependency[];
 
   /**
+   * Named limits that have to admit the task, all of them together; none twice.  Until then it is
+   * PENDING with reason LIMITED.  Not for external and embedded tasks.  Immutable.
+   *
+   * @generated from field: repeated taskyard.v1.LimitUse limits = 28;
+   */
+  limits: LimitUse[];
+
+  /**
    * tenants/{tenant}/schedules/{schedule} that created the task; set by the server only.
    *
    * @generated from field: string schedule = 30;
@@ -404,6 +420,41 @@ export const TaskSpecSchema: GenMessage<TaskSpec> = /*@__PURE__*/
   messageDesc(file_taskyard_v1_task, 2);
 
 /**
+ * What a task takes of a named limit, from its admission to the end of its run.
+ *
+ * @generated from message taskyard.v1.LimitUse
+ */
+export type LimitUse = Message<"taskyard.v1.LimitUse"> & {
+  /**
+   * tenants/{tenant}/limits/{limit}, or the id of a limit of the same tenant.
+   *
+   * @generated from field: string limit = 1;
+   */
+  limit: string;
+
+  /**
+   * Whose share of the limit: e.g. a customer.  Tasks without one share the empty key.
+   *
+   * @generated from field: string key = 2;
+   */
+  key: string;
+
+  /**
+   * How much of it.  At most what the limit has at a time, in total and per key.  Default 1.
+   *
+   * @generated from field: int64 units = 3;
+   */
+  units: bigint;
+};
+
+/**
+ * Describes the message taskyard.v1.LimitUse.
+ * Use `create(LimitUseSchema)` to create a new message.
+ */
+export const LimitUseSchema: GenMessage<LimitUse> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_task, 3);
+
+/**
  * A task that has to end before another becomes claimable.
  *
  * @generated from message taskyard.v1.Dependency
@@ -411,11 +462,20 @@ export const TaskSpecSchema: GenMessage<TaskSpec> = /*@__PURE__*/
 export type Dependency = Message<"taskyard.v1.Dependency"> & {
   /**
    * tenants/{tenant}/tasks/{task}, or the id of a task of the same tenant.  It exists or is
-   * archived; in an ATOMIC batch it may be an item of the same batch.
+   * archived; in an ATOMIC batch it may be an item of the same batch.  Either this or group.
    *
    * @generated from field: string task = 1;
    */
   task: string;
+
+  /**
+   * tenants/{tenant}/groups/{group}, or the id of a group of the same tenant.  It ends when it is
+   * complete: SUCCEEDED if all of its tasks succeeded.  To wait for a group closes it (one of a
+   * task's children closes with that task); it exists, or in an ATOMIC batch an item makes it.
+   *
+   * @generated from field: string group = 2;
+   */
+  group: string;
 
   /**
    * How it has to end.  Default SUCCEEDED.
@@ -426,7 +486,8 @@ export type Dependency = Message<"taskyard.v1.Dependency"> & {
 
   /**
    * Name under which its result reaches the workload: TASKYARD_INPUTS_DIR/{alias}.json and
-   * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.
+   * ctx.inputs[alias].  Unique among the dependencies of a task.  Empty: it does not.  Only for a
+   * task.
    *
    * @generated from field: string alias = 4;
    */
@@ -438,7 +499,7 @@ export type Dependency = Message<"taskyard.v1.Dependency"> & {
  * Use `create(DependencySchema)` to create a new message.
  */
 export const DependencySchema: GenMessage<Dependency> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 3);
+  messageDesc(file_taskyard_v1_task, 4);
 
 /**
  * Business object a task works on (seed: entity_type + entity_id).
@@ -466,7 +527,7 @@ export type EntityRef = Message<"taskyard.v1.EntityRef"> & {
  * Use `create(EntityRefSchema)` to create a new message.
  */
 export const EntityRefSchema: GenMessage<EntityRef> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 4);
+  messageDesc(file_taskyard_v1_task, 5);
 
 /**
  * How a task is executed.
@@ -543,7 +604,7 @@ export type Execution = Message<"taskyard.v1.Execution"> & {
  * Use `create(ExecutionSchema)` to create a new message.
  */
 export const ExecutionSchema: GenMessage<Execution> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 5);
+  messageDesc(file_taskyard_v1_task, 6);
 
 /**
  * execve(program, args), without a shell.
@@ -578,7 +639,7 @@ export type CommandExecution = Message<"taskyard.v1.CommandExecution"> & {
  * Use `create(CommandExecutionSchema)` to create a new message.
  */
 export const CommandExecutionSchema: GenMessage<CommandExecution> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 6);
+  messageDesc(file_taskyard_v1_task, 7);
 
 /**
  * Interpreter plus script text, run from a private file that is removed afterwards.
@@ -634,7 +695,7 @@ export type ScriptExecution = Message<"taskyard.v1.ScriptExecution"> & {
  * Use `create(ScriptExecutionSchema)` to create a new message.
  */
 export const ScriptExecutionSchema: GenMessage<ScriptExecution> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 7);
+  messageDesc(file_taskyard_v1_task, 8);
 
 /**
  * OCI container.
@@ -683,7 +744,7 @@ export type ContainerExecution = Message<"taskyard.v1.ContainerExecution"> & {
  * Use `create(ContainerExecutionSchema)` to create a new message.
  */
 export const ContainerExecutionSchema: GenMessage<ContainerExecution> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 8);
+  messageDesc(file_taskyard_v1_task, 9);
 
 /**
  * WASI module.
@@ -734,7 +795,7 @@ export type WasmExecution = Message<"taskyard.v1.WasmExecution"> & {
  * Use `create(WasmExecutionSchema)` to create a new message.
  */
 export const WasmExecutionSchema: GenMessage<WasmExecution> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 9);
+  messageDesc(file_taskyard_v1_task, 10);
 
 /**
  * Function registered in a runner's app.
@@ -755,7 +816,7 @@ export type FunctionExecution = Message<"taskyard.v1.FunctionExecution"> & {
  * Use `create(FunctionExecutionSchema)` to create a new message.
  */
 export const FunctionExecutionSchema: GenMessage<FunctionExecution> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 10);
+  messageDesc(file_taskyard_v1_task, 11);
 
 /**
  * Work done by the owner of the task, outside any runner.
@@ -776,7 +837,7 @@ export type ExternalExecution = Message<"taskyard.v1.ExternalExecution"> & {
  * Use `create(ExternalExecutionSchema)` to create a new message.
  */
 export const ExternalExecutionSchema: GenMessage<ExternalExecution> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 11);
+  messageDesc(file_taskyard_v1_task, 12);
 
 /**
  * A function that runs in the process which created the task.  Only EmbeddedService creates such
@@ -798,7 +859,7 @@ export type EmbeddedExecution = Message<"taskyard.v1.EmbeddedExecution"> & {
  * Use `create(EmbeddedExecutionSchema)` to create a new message.
  */
 export const EmbeddedExecutionSchema: GenMessage<EmbeddedExecution> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 12);
+  messageDesc(file_taskyard_v1_task, 13);
 
 /**
  * Where a task may run.
@@ -836,7 +897,7 @@ export type Placement = Message<"taskyard.v1.Placement"> & {
  * Use `create(PlacementSchema)` to create a new message.
  */
 export const PlacementSchema: GenMessage<Placement> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 13);
+  messageDesc(file_taskyard_v1_task, 14);
 
 /**
  * A set of runners.
@@ -878,7 +939,7 @@ export type RunnerConstraint = Message<"taskyard.v1.RunnerConstraint"> & {
  * Use `create(RunnerConstraintSchema)` to create a new message.
  */
 export const RunnerConstraintSchema: GenMessage<RunnerConstraint> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 14);
+  messageDesc(file_taskyard_v1_task, 15);
 
 /**
  * A weighted preference.
@@ -906,7 +967,7 @@ export type PreferredRunners = Message<"taskyard.v1.PreferredRunners"> & {
  * Use `create(PreferredRunnersSchema)` to create a new message.
  */
 export const PreferredRunnersSchema: GenMessage<PreferredRunners> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 15);
+  messageDesc(file_taskyard_v1_task, 16);
 
 /**
  * Webhook called with the final Task as JSON, HMAC-signed.  Delivered at least once.
@@ -934,7 +995,7 @@ export type Callback = Message<"taskyard.v1.Callback"> & {
  * Use `create(CallbackSchema)` to create a new message.
  */
 export const CallbackSchema: GenMessage<Callback> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 16);
+  messageDesc(file_taskyard_v1_task, 17);
 
 /**
  * Observed state.
@@ -1102,7 +1163,7 @@ export type TaskStatus = Message<"taskyard.v1.TaskStatus"> & {
  * Use `create(TaskStatusSchema)` to create a new message.
  */
 export const TaskStatusSchema: GenMessage<TaskStatus> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 17);
+  messageDesc(file_taskyard_v1_task, 18);
 
 /**
  * A cancel, pause or reset that has not taken effect yet.
@@ -1151,7 +1212,7 @@ export type RequestedAction = Message<"taskyard.v1.RequestedAction"> & {
  * Use `create(RequestedActionSchema)` to create a new message.
  */
 export const RequestedActionSchema: GenMessage<RequestedAction> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 18);
+  messageDesc(file_taskyard_v1_task, 19);
 
 /**
  * Outcome of a successful run.
@@ -1179,7 +1240,7 @@ export type TaskResult = Message<"taskyard.v1.TaskResult"> & {
  * Use `create(TaskResultSchema)` to create a new message.
  */
 export const TaskResultSchema: GenMessage<TaskResult> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 19);
+  messageDesc(file_taskyard_v1_task, 20);
 
 /**
  * One claim of a task and what came of it.
@@ -1284,7 +1345,7 @@ export type TaskRun = Message<"taskyard.v1.TaskRun"> & {
  * Use `create(TaskRunSchema)` to create a new message.
  */
 export const TaskRunSchema: GenMessage<TaskRun> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_task, 20);
+  messageDesc(file_taskyard_v1_task, 21);
 
 /**
  * How a prerequisite has to end.
@@ -1649,6 +1710,13 @@ export enum PendingReason {
    * @generated from enum value: PENDING_REASON_BLOCKED = 6;
    */
   BLOCKED = 6,
+
+  /**
+   * A limit of spec.limits has no room for it.
+   *
+   * @generated from enum value: PENDING_REASON_LIMITED = 7;
+   */
+  LIMITED = 7,
 }
 
 /**

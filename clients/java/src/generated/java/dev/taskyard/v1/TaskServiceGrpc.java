@@ -864,7 +864,7 @@ public final class TaskServiceGrpc {
     /**
      * <pre>
      * Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, or an entity that must exist;
+     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, a limit, or an entity that must exist;
      * TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
      * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED, GROUP_CLOSED);
@@ -1248,7 +1248,7 @@ public final class TaskServiceGrpc {
     /**
      * <pre>
      * Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, or an entity that must exist;
+     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, a limit, or an entity that must exist;
      * TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
      * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED, GROUP_CLOSED);
@@ -1644,7 +1644,7 @@ public final class TaskServiceGrpc {
     /**
      * <pre>
      * Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, or an entity that must exist;
+     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, a limit, or an entity that must exist;
      * TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
      * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED, GROUP_CLOSED);
@@ -2020,7 +2020,7 @@ public final class TaskServiceGrpc {
     /**
      * <pre>
      * Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, or an entity that must exist;
+     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, a limit, or an entity that must exist;
      * TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
      * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED, GROUP_CLOSED);
@@ -2393,7 +2393,7 @@ public final class TaskServiceGrpc {
     /**
      * <pre>
      * Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
-     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, or an entity that must exist;
+     * Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, a limit, or an entity that must exist;
      * TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
      * TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED, GROUP_CLOSED);
