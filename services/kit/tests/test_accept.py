@@ -23,7 +23,7 @@ def test_the_locked_release_of_grpc_is_known() -> None:
 
 async def start(handler: Any) -> tuple[grpc.aio.Server, int]:
     server = accept.make_server(())
-    handlers = {"Call": grpc.unary_unary_rpc_method_handler(handler)}
+    handlers: dict[str, Any] = {"Call": grpc.unary_unary_rpc_method_handler(handler)}
     server.add_registered_method_handlers("test.Echo", handlers)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
@@ -56,7 +56,7 @@ async def test_calls_that_arrive_together_wait_for_few_passes_of_a_busy_loop() -
         assert await asyncio.to_thread(call, b"first", timeout=30) == b"first"
         answers = [call.future(b"%d" % number, timeout=60) for number in range(1, CALLS)]
         # All of them are with gRPC's core before the loop runs again.
-        time.sleep(0.3)
+        loop.call_soon(time.sleep, 0.3)
         loop.call_soon(work)
         async with asyncio.timeout(60):
             await all_arrived.wait()

@@ -278,8 +278,8 @@ async def test_short_statement_of_a_cancelled_caller_ends_by_itself_and_a_long_o
 ) -> None:
     async def write() -> None:
         async with pool.single() as tx:
-            sql = "WITH slept AS MATERIALIZED (SELECT pg_sleep(%s)) INSERT INTO facts SELECT 'slow', '' FROM slept"
-            await tx.execute(sql, (seconds,))
+            slept = "WITH slept AS MATERIALIZED (SELECT pg_sleep(%s))"
+            await tx.execute(f"{slept} INSERT INTO facts SELECT 'slow', '' FROM slept", (seconds,))
 
     async def active() -> int:
         async with pool.reading() as tx:
