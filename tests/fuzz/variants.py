@@ -1,4 +1,4 @@
-"""Valid requests beyond the plain one of each RPC: callbacks, slots, dependencies, types, external tasks, outcomes."""
+"""Valid requests beyond the plain one of each RPC: callbacks, slots, dependencies, types, outcomes."""
 
 from __future__ import annotations
 

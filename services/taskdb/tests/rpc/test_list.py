@@ -137,7 +137,8 @@ async def test_a_slot_finds_external_tasks_in_the_order_of_the_others(
     await tenant.create(task_id="k-slot", slot="planner.p1")
     await tenant.create(task_id="l-external", external=True, slot="planner.p1")
     wanted = ["l-external", "k-slot", "i-external", "c-slot"]
-    found, token = [], ""
+    found: list[str] = []
+    token = ""
     while not found or token:
         page = await listed(tenant, f'spec.slot = "planner.p1"{phase}', page_size=1, page_token=token)
         assert all(task.spec.slot == "planner.p1" for task in page.tasks)
