@@ -1,4 +1,4 @@
-"""Valid requests beyond the plain one of each RPC: callbacks, slots, types, external tasks, outcomes."""
+"""Valid requests beyond the plain one of each RPC: callbacks, slots, dependencies, types, outcomes."""
 
 from __future__ import annotations
 
@@ -59,6 +59,9 @@ def _vary_task(rng: random.Random, task: task_pb2.Task, receiver: str, objects: 
     if rng.random() < 0.2:
         spec.slot = rng.choice(("s", "t"))
         spec.admission = rng.choice(list(task_pb2.AdmissionPolicy.values()))
+    if rng.random() < 0.2 and objects.task != "none":
+        when = rng.choice(list(task_pb2.DependencyCondition.values()))
+        spec.after.add(task=objects.task, when=when, alias=rng.choice(("", "input")))
     if rng.random() < 0.2 and objects.task_type != "none":
         spec.task_type = objects.task_type
     if rng.random() < 0.1:

@@ -278,6 +278,7 @@ def test_a_large_answer_does_not_hold_up_a_small_one(echo: Echo, gateway: Gatewa
     echo.answers["/taskyard.v1.TaskService/ListTasks"] = [listed.SerializeToString()]
     slowest = 0.0
     done = threading.Event()
+    started = time.monotonic()
 
     def large() -> None:
         try:
@@ -292,4 +293,5 @@ def test_a_large_answer_does_not_hold_up_a_small_one(echo: Echo, gateway: Gatewa
         assert call(gateway, "GET", f"{TASKS}/t1", key=KEY).status == 200
         slowest = max(slowest, time.monotonic() - began)
     thread.join()
-    assert slowest < 1.0
+    # Behind the large one it would take most of that one's time, however busy the host is.
+    assert slowest < (time.monotonic() - started) / 2

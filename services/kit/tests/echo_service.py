@@ -87,6 +87,7 @@ class EchoServicer(rpc.EchoServiceServicer):  # type: ignore[misc]
     def __init__(self) -> None:
         self.entered = asyncio.Event()
         self.release = asyncio.Event()
+        self.hold_count = 0
         self.goodbye = asyncio.Event()
 
     async def Echo(self, request: Any, context: Any) -> Any:
@@ -96,6 +97,7 @@ class EchoServicer(rpc.EchoServiceServicer):  # type: ignore[misc]
         if verb == "crash":
             raise RuntimeError("the password is hunter2")
         if verb == "hold":
+            self.hold_count += 1
             self.entered.set()
             await self.release.wait()
         if verb == "who":

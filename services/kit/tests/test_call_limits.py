@@ -6,7 +6,10 @@ import asyncio
 
 import pytest
 
+from services.kit.tests.conftest import StartServer
+from services.kit.tests.echo_service import KEYS, POLICIES, SERVICE, pb, rpc
 from taskyard.errors import Overloaded
+from taskyard_kit.auth import Kind, allow
 from taskyard_kit.call_limits import CallLimits
 
 
@@ -69,3 +72,22 @@ async def test_a_cancelled_call_leaves_no_place_occupied() -> None:
     calls.release.set()
     async with asyncio.timeout(5):
         await calls.make("a")
+
+
+@pytest.mark.parametrize("scope", ["", "write"])
+async def test_two_heavy_calls_of_a_tenant_run_at_a_time_and_others_pass(
+    start_server: StartServer, scope: str
+) -> None:
+    heavy = allow(Kind.TENANT, Kind.ADMIN, scope=scope, heavy=True)
+    server = await start_server({**POLICIES, f"/{SERVICE}/Echo": heavy})
+    tenant = rpc.EchoServiceStub(server.channel(KEYS[Kind.TENANT].text))
+    admin = rpc.EchoServiceStub(server.channel(KEYS[Kind.ADMIN].text))
+    held = [asyncio.ensure_future(tenant.Echo(pb.EchoRequest(text=f"hold:{n}"))) for n in range(6)]
+    async with asyncio.timeout(30):
+        await server.servicer.entered.wait()
+        for number in range(20):
+            assert (await admin.Echo(pb.EchoRequest(text=str(number)))).text == str(number)
+        assert server.servicer.hold_count == 2
+        server.servicer.release.set()
+        await asyncio.gather(*held)
+    assert server.servicer.hold_count == 6

@@ -180,6 +180,18 @@ async def test_prometheus_reads_the_metrics_on_a_port_of_their_own(launch: Launc
     assert f'taskyard_rpc_duration_seconds_count{{code="OK",method="{SERVICE}/Echo"' in page
 
 
+async def test_metrics_without_a_host_are_for_this_host_only(launch: Launch, tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    service = await launch("--listen", f"unix:{tmp_path}/echo.sock", "--metrics-listen", f":{port}")
+    await service.event("serving")
+    assert await asyncio.to_thread(_read, f"http://127.0.0.1:{port}/live") == "live\n"
+    # An endpoint of all addresses would answer here too.
+    with pytest.raises(urllib.error.URLError, match="refused"):
+        await asyncio.to_thread(_read, f"http://127.0.0.2:{port}/live")
+
+
 def _read(url: str) -> str:
     with urllib.request.urlopen(url, timeout=10) as response:
         return str(response.read().decode())

@@ -16,6 +16,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from taskyard.errors import Unimplemented
 from taskyard_kit import health_state, reflection, validation
+from taskyard_kit.accept import make_server
 from taskyard_kit.auth import KIT_POLICIES, Authenticator, KeyVerifier, Policy, check_policies
 from taskyard_kit.collector import spare_collector
 from taskyard_kit.interceptors import Guard, fail
@@ -72,9 +73,7 @@ class Server:
         self._settings = settings
         self._policies = {**KIT_POLICIES, **policies}
         self._guard = Guard(self.authenticator, self._policies, settings.call_timeout, heavy_calls)
-        self._server = grpc.aio.server(
-            options=server_options(settings.max_message_bytes, reuse_port=settings.reuse_port)
-        )
+        self._server = make_server(server_options(settings.max_message_bytes, reuse_port=settings.reuse_port))
         self._health = health.aio.HealthServicer()
         self._serving = True
         self._methods: list[str] = []

@@ -112,6 +112,21 @@ async def test_bad_keys_are_refused_with_the_field(admin: Caller) -> None:
         assert refused.value.violations[0].field == field
 
 
+async def test_the_key_of_another_tenant_looks_like_one_that_does_not_exist(
+    admin: Caller, tenant: Caller, taskdb: RunningTaskDb
+) -> None:
+    await taskdb.add_tenant("other")
+    theirs = await make(admin, "theirs1", tenant="other")
+    refusals = []
+    for name in ("apiKeys/theirs1", "apiKeys/absent1"):
+        with pytest.raises(errors.NotFound) as refused:
+            await revoke(tenant, name)
+        refusals.append(str(refused.value).replace(name, "apiKeys/*"))
+    assert refusals[0] == refusals[1]
+    them = holder(taskdb, theirs.secret)
+    await them.tasks.ListTasks(task_service_pb2.ListTasksRequest(parent="tenants/other"))
+
+
 @pytest.mark.covers("RevokeApiKey", "NOT_FOUND")
 @pytest.mark.covers("ListApiKeys", "PAGE_TOKEN_INVALID")
 async def test_a_tenant_manages_its_own_keys_only(

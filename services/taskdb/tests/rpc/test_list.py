@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from google.protobuf.field_mask_pb2 import FieldMask
 
 from taskyard import errors
 from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
@@ -46,6 +47,10 @@ async def population(taskdb: Any, tenant: Any, make_task: MakeTask) -> Any:
     await taskdb.succeed("tenants/default/tasks/g-done")
     await tenant.create(task_id="h-paused")
     await tenant.tasks.PauseTask(task_service_pb2.PauseTaskRequest(name="tenants/default/tasks/h-paused"))
+    await tenant.create(
+        task_id="i-external", external=True, entity=task_pb2.EntityRef(type="planner", id="p1"), slot=""
+    )
+    await tenant.create(task_id="j-external", external=True, slot="other", labels={"team": "red"})
     await taskdb.add_tenant("acme")
     return taskdb
 
@@ -68,6 +73,12 @@ FILTERS = [
     'spec.slot = "planner.p1"',
     'spec.slot != "planner.p1"',
     '-spec.slot = "planner.p1"',
+    'spec.slot = "planner.*"',
+    "spec.slot:*",
+    'spec.slot = ""',
+    'spec.slot = "planner.p1" AND status.phase = LIVE',
+    'spec.slot = "planner.p1" OR spec.slot = "other"',
+    'NOT (spec.slot = "planner.p1" OR metadata.labels.team = red)',
     "spec.entity.type = planner AND spec.entity.id = p1",
     "spec.priority > 10",
     "spec.priority <= 10 AND status.attempt = 0",
@@ -107,7 +118,7 @@ async def test_sql_and_evaluation_of_every_filter_agree(population: Any, tenant:
     async with population.pool.reading() as tx:
         keys = await tasks.scan_keys(tx, "default", None, 100)
         records = list((await tasks.read_many(tx, keys)).values())
-    assert len(records) == 8
+    assert len(records) == 10
     seen: set[str] = set()
     for text in FILTERS:
         condition = filters.parse(text)
@@ -119,11 +130,40 @@ async def test_sql_and_evaluation_of_every_filter_agree(population: Any, tenant:
     assert seen == {record.task_id for record in records}
 
 
+@pytest.mark.parametrize("phase", ["", " AND status.phase = LIVE"])
+async def test_a_slot_finds_external_tasks_in_the_order_of_the_others(
+    population: Any, tenant: Any, phase: str
+) -> None:
+    await tenant.create(task_id="k-slot", slot="planner.p1")
+    await tenant.create(task_id="l-external", external=True, slot="planner.p1")
+    wanted = ["l-external", "k-slot", "i-external", "c-slot"]
+    found: list[str] = []
+    token = ""
+    while not found or token:
+        page = await listed(tenant, f'spec.slot = "planner.p1"{phase}', page_size=1, page_token=token)
+        assert all(task.spec.slot == "planner.p1" for task in page.tasks)
+        found += ids(page)
+        token = page.next_page_token
+    assert found == wanted
+
+
+async def test_the_slot_of_an_external_task_is_no_label_and_outlives_a_change_of_labels(tenant: Any) -> None:
+    made = await tenant.create(task_id="a", external=True, slot="s", labels={"team": "red"})
+    assert dict(made.metadata.labels) == {"team": "red"}
+    made.metadata.labels["team"] = "blue"
+    change = task_service_pb2.UpdateTaskRequest(task=made, update_mask=FieldMask(paths=["metadata.labels"]))
+    changed = (await tenant.tasks.UpdateTask(change)).task
+    page = await listed(tenant, 'spec.slot = "s" AND metadata.labels.team = blue')
+    assert ids(page) == ["a"]
+    for task in (changed, page.tasks[0]):
+        assert dict(task.metadata.labels) == {"team": "blue"}
+
+
 async def test_default_order_is_newest_first_in_pages_without_gaps(population: Any, tenant: Any) -> None:
     expected = sorted(ids(await listed(tenant)), reverse=True)
     assert ids(await listed(tenant)) == expected
     for order, wanted in (("", expected), ("metadata.create_time", expected[::-1])):
-        for size in (1, 3, 8):
+        for size in (1, 3, 10):
             found, token = [], ""
             while True:
                 page = await listed(tenant, order_by=order, page_size=size, page_token=token)
@@ -159,7 +199,7 @@ async def test_all_tenants_are_those_the_caller_sees(population: Any, tenant: An
         token = page.next_page_token
         if not token:
             break
-    assert len(found) == len(set(found)) == 9
+    assert len(found) == len(set(found)) == 11
     with pytest.raises(errors.NotFound):
         await listed(tenant, parent="tenants/acme")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
@@ -19,6 +20,7 @@ from taskyard.v1 import (
     task_type_service_pb2,
     tenant_service_pb2,
 )
+from taskyard_taskdb.access_policy import POLICIES
 from taskyard_taskdb.storage.read import listing
 from taskyard_taskdb.storage.tenant import api_keys
 
@@ -60,25 +62,38 @@ async def test_queries_wait_for_their_own_connections_and_work_does_not(small: R
 async def test_one_tenants_heavy_reads_leave_connections_to_others(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Lists of one tenant that do not end occupy half of the connections; another tenant lists meanwhile."""
+    """Lists of one tenant that do not end occupy a part of the connections that its key alone would allow;
+    another tenant lists meanwhile."""
     entered, release = asyncio.Event(), asyncio.Event()
     list_page = listing.list_page
+    running_lists = most = 0
 
     async def slow(tx: Any, query: listing.Query, *args: Any) -> listing.Page:
+        nonlocal running_lists, most
         if query.tenant_id == "greedy":
+            running_lists += 1
+            most = max(most, running_lists)
             entered.set()
             await release.wait()
+            running_lists -= 1
         return await list_page(tx, query, *args)
 
     monkeypatch.setattr(listing, "list_page", slow)
-    patience = timedelta(milliseconds=300)
-    async for running in run_taskdb(database_url, pool_queries=2, pool_timeout=patience, housekeeping=False):
+    connections = 4 * len(os.sched_getaffinity(0))
+    async for running in run_taskdb(database_url, pool_queries=connections, housekeeping=False):
         await running.add_tenant("greedy")
         greedy, other = await running.caller(tenant_id="greedy"), await running.caller()
         request = task_service_pb2.ListTasksRequest(parent="tenants/greedy")
-        stuck = [asyncio.create_task(greedy.tasks.ListTasks(request)) for _ in range(8)]
+        stuck = [asyncio.create_task(greedy.tasks.ListTasks(request)) for _ in range(connections)]
         await entered.wait()
         for _ in range(5):
             await other.tasks.ListTasks(task_service_pb2.ListTasksRequest(parent=TENANT))
         release.set()
         await asyncio.gather(*stuck)
+    assert most == max(1, len(os.sched_getaffinity(0)) // 2)
+
+
+def test_every_batch_of_tasks_is_limited_per_tenant() -> None:
+    batches = {name: policy for name, policy in POLICIES.items() if "/Batch" in name}
+    assert "/taskyard.v1.TaskService/BatchCreateTasks" in batches
+    assert [name for name, policy in batches.items() if not policy.heavy] == []

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import grpc.aio
 import pytest
 from google.protobuf.struct_pb2 import Struct
 
-from services.taskdb.tests.conftest import Caller, RunningTaskDb, new_task
+from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_key, new_task
 from services.taskdb.tests.yard import Yard, started, succeeded
 from taskyard import errors
 from taskyard.status import from_status
 from taskyard.v1 import common_pb2, lease_pb2, lease_service_pb2, log_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.access_policy import MAX_BATCH_BYTES
-from taskyard_taskdb.rpc import response_size
+from taskyard_taskdb.rpc import response_size, watch
 from taskyard_taskdb.rpc.reports import MAX_DETAILS_BYTES
 from taskyard_taskdb.storage.archive import archive
-from taskyard_taskdb.storage.read import listing
+from taskyard_taskdb.storage.read import listing, tasks
+from taskyard_taskdb.storage.tenant import api_keys
 
 PARENT = "tenants/default"
 FULL = task_service_pb2.TASK_VIEW_FULL
@@ -134,13 +137,64 @@ async def test_other_requests_have_4_mib(tenant: Caller) -> None:
 
 async def watched(caller: Caller, **fields: Any) -> list[task_service_pb2.WatchTasksResponse]:
     """The responses of a snapshot."""
-    call = caller.tasks.WatchTasks(task_service_pb2.WatchTasksRequest(parent=PARENT, **fields))
+    return await snapshot(
+        caller.tasks.WatchTasks(task_service_pb2.WatchTasksRequest(parent=PARENT, **fields))
+    )
+
+
+async def snapshot(call: Any) -> list[task_service_pb2.WatchTasksResponse]:
+    """The responses of a stream up to the end of its snapshot."""
     found: list[task_service_pb2.WatchTasksResponse] = []
     while not found or not found[-1].snapshot_complete:
         found.append(await call.read())
         assert found[-1].ByteSize() < USUAL
     call.cancel()
     return found
+
+
+async def test_snapshots_that_are_not_read_hold_few_pages(
+    tenant: Caller, taskdb: RunningTaskDb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Further streams of their tenant wait, others do not; once the pages are read, all of them go on."""
+    await create(tenant, 3)
+    await taskdb.add_tenant("other")
+    other = await taskdb.caller(tenant_id="other")
+    await other.create(parent="tenants/other")
+    read_pages, held, exceeded = 0, asyncio.Event(), asyncio.Event()
+    read_many = tasks.read_many
+
+    async def counted(*args: Any) -> Any:
+        nonlocal read_pages
+        found = await read_many(*args)
+        read_pages += 1
+        if read_pages >= watch.HELD_PAGES:
+            held.set()
+        if read_pages >= 1.5 * watch.HELD_PAGES:
+            exceeded.set()
+        return found
+
+    monkeypatch.setattr(tasks, "read_many", counted)
+    request = task_service_pb2.WatchTasksRequest(parent=PARENT, snapshot=True, view=FULL)
+    key = await make_key(taskdb.pool, api_keys.TENANT, "default")
+    # A peer that takes 64 KiB and no more until it is read.
+    options = [("grpc.http2.lookahead_bytes", 65_536), ("grpc.http2.bdp_probe", 0)]
+    async with grpc.aio.insecure_channel(taskdb.address, options=options) as channel, asyncio.timeout(60):
+        call: Any = channel.unary_stream(
+            "/taskyard.v1.TaskService/WatchTasks",
+            request_serializer=task_service_pb2.WatchTasksRequest.SerializeToString,
+            response_deserializer=task_service_pb2.WatchTasksResponse.FromString,
+        )
+        header = (("authorization", f"Bearer {key}"),)
+        unread = [call(request, metadata=header) for _ in range(2 * watch.HELD_PAGES)]
+        await held.wait()
+        request.parent = "tenants/other"
+        seen = await snapshot(other.tasks.WatchTasks(request))
+        assert len(seen[0].events) == 1
+        # One of them is that of the other tenant.
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(exceeded.wait(), 1)
+        found = await asyncio.gather(*map(snapshot, unread))
+    assert [sum(len(response.events) for response in responses) for responses in found] == [3] * len(unread)
 
 
 async def test_snapshots_of_large_tasks_come_in_parts_with_tokens(tenant: Caller) -> None:

@@ -270,3 +270,32 @@ async def test_failure_of_a_run_whose_caller_was_cancelled_is_not_logged(pool: P
         pass
     gc.collect()
     assert logged == []
+
+
+@pytest.mark.parametrize(("seconds", "ends"), [(0.05, True), (30, False)])
+async def test_short_statement_of_a_cancelled_caller_ends_by_itself_and_a_long_one_is_cancelled(
+    pool: Pool, seconds: float, ends: bool
+) -> None:
+    async def write() -> None:
+        async with pool.single() as tx:
+            slept = "WITH slept AS MATERIALIZED (SELECT pg_sleep(%s))"
+            await tx.execute(f"{slept} INSERT INTO facts SELECT 'slow', '' FROM slept", (seconds,))
+
+    async def active() -> int:
+        async with pool.reading() as tx:
+            row = await tx.fetch_row(
+                "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid() "
+                "AND query LIKE 'WITH slept%' AND datname = current_database()"
+            )
+        assert row is not None
+        return int(row[0])
+
+    writing = asyncio.create_task(write())
+    async with asyncio.timeout(20):
+        while not await active():
+            assert not writing.done()
+        writing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+        assert not await active()
+    assert await count(pool, "key = 'slow'") == ends

@@ -1,4 +1,4 @@
-"""Values that taskdb extracts from payloads, kept beside the labels under keys that no label can have."""
+"""Values by which tasks are found, kept beside the labels under keys that no label can have."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 # Keys of labels begin with a letter or a digit.
+_RESERVED = "$"
 PREFIX = "$payload."
+# The slot of an external task. It does not queue for the slot, so that its column slot is empty.
+SLOT = "$slot"
 MAX_LENGTH = 256
 
 
@@ -18,9 +21,9 @@ def extract(document: Any, fields: Iterable[str]) -> dict[str, str]:
 
 def visible(stored: Mapping[str, str]) -> Mapping[str, str]:
     """The labels among what is stored."""
-    if not any(key.startswith(PREFIX) for key in stored):
+    if not any(key.startswith(_RESERVED) for key in stored):
         return stored
-    return {key: value for key, value in stored.items() if not key.startswith(PREFIX)}
+    return {key: value for key, value in stored.items() if not key.startswith(_RESERVED)}
 
 
 def _member(document: Any, path: str) -> Any:

@@ -17,6 +17,7 @@ from google.protobuf import duration_pb2
 
 from taskyard.errors import FieldInvalid, NotFound, TaskTypeUnknown
 from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
+from taskyard_taskdb.domain import search_fields
 from taskyard_taskdb.domain.egress import Egress
 from taskyard_taskdb.domain.policy import DEFAULT_POLICY, TaskPolicy
 from taskyard_taskdb.domain.task import Actor
@@ -112,6 +113,7 @@ class _Template(NamedTuple):
     policy: TaskPolicy
     packed_policy: bytes | None
     admission: Admission
+    searched: Mapping[str, str]
 
 
 class SpecReader:
@@ -173,7 +175,7 @@ class SpecReader:
             template.encoded + payload + execution + dependencies + uses,
             template.callback,
             metadata.annotations.SerializeToString() if metadata.HasField("annotations") else None,
-            pack_labels(metadata.labels, searched),
+            pack_labels(metadata.labels, {**searched, **template.searched}),
             rules.tenant_id if rules is not None else None,
             metadata.group or None,
             template.policy,
@@ -249,11 +251,17 @@ class SpecReader:
             policy,
             None if policy is DEFAULT_POLICY else policy.pack(),
             Admission(spec.admission),
+            searched_slot(spec, kind),
         )
 
 
+def searched_slot(spec: task_pb2.TaskSpec, kind: Kind) -> Mapping[str, str]:
+    """What is kept beside the labels, so that a filter finds an external task by its slot."""
+    return {search_fields.SLOT: spec.slot} if kind is Kind.EXTERNAL and spec.slot else {}
+
+
 def pack_labels(labels: Mapping[str, str], searched: Mapping[str, str]) -> str | None:
-    """The stored form of labels and of values extracted from the payload; None if there are none."""
+    """The stored form of labels and of the values by which the task is found; None if there are none."""
     return json.dumps({**labels, **searched}, ensure_ascii=False) if labels or searched else None
 
 

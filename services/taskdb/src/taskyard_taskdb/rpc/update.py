@@ -15,7 +15,7 @@ from taskyard_taskdb.rpc import access, convert, masks
 from taskyard_taskdb.rpc.actions import repeatable_request
 from taskyard_taskdb.rpc.masks import Path
 from taskyard_taskdb.rpc.schema_checks import SchemaChecks
-from taskyard_taskdb.rpc.spec import SpecReader, pack_labels, policy_of, resolve
+from taskyard_taskdb.rpc.spec import SpecReader, pack_labels, policy_of, resolve, searched_slot
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.rpc.type_rules import TypeRules
 from taskyard_taskdb.rpc.validate import check_task, validate
@@ -172,6 +172,7 @@ class UpdateHandler:
         callback = spec.callback.SerializeToString() if spec.HasField("callback") else None
         spec.ClearField("callback")
         metadata = after.metadata
+        searched = rules.searched(spec) if rules is not None else {}
         return Edit(
             event,
             kind,
@@ -179,7 +180,7 @@ class UpdateHandler:
             spec.SerializeToString(),
             callback,
             metadata.annotations.SerializeToString() if metadata.HasField("annotations") else None,
-            pack_labels(metadata.labels, rules.searched(spec) if rules is not None else {}),
+            pack_labels(metadata.labels, {**searched, **searched_slot(spec, kind)}),
         )
 
 

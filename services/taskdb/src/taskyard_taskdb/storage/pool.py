@@ -22,6 +22,7 @@ from taskyard_taskdb.storage import (
     database_url,
 )
 from taskyard_taskdb.storage.availability import Availability
+from taskyard_taskdb.storage.connection import PatientConnection
 from taskyard_taskdb.storage.reconnect import RECONNECT_SECONDS, ConnectionPool, Reconnector
 from taskyard_taskdb.storage.turns import SHARED, NoTurn, Turns
 
@@ -153,6 +154,7 @@ class Pool:
     def _make_pool(self, url: str, size: int, arguments: dict[str, Any]) -> ConnectionPool:
         return AsyncConnectionPool(
             url,
+            connection_class=PatientConnection,
             kwargs=arguments,
             min_size=min(size, 2),
             max_size=size,

@@ -12,8 +12,7 @@
 //   in lists and batches also spec.after, a task that has to end before
 // Enum literals are given with or without prefix (status.phase = RUNNING).  "*" at the end
 // of a quoted string is a prefix match.  LIVE and TERMINAL are accepted for status.phase.  A
-// label with an empty value is present; a text field is absent when empty.  External tasks
-// occupy no slot, so spec.slot is absent for them, whatever their spec has.
+// label with an empty value is present; a text field is absent when empty.
 //   status.phase = PENDING AND spec.task_type = "vdag_creation"
 //   (status.phase = FAILED OR status.phase = EXHAUSTED) AND metadata.create_time > "2025-10-01T00:00:00Z"
 //

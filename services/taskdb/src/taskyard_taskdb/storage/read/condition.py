@@ -24,6 +24,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from taskyard_taskdb.domain import filter as filters
+from taskyard_taskdb.domain import search_fields
 from taskyard_taskdb.domain.filter_fields import FieldType
 from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.words import LIVE, TERMINAL, Phase
@@ -37,7 +38,7 @@ AFTER = "spec.after"
 _COLUMNS: Mapping[str, Sql] = {
     "id": tasks.c.task_id,
     "spec.task_type": tasks.c.task_type,
-    "spec.slot": tasks.c.slot,
+    "spec.slot": func.coalesce(tasks.c.slot, tasks.c.labels[search_fields.SLOT].astext),
     "spec.entity.type": tasks.c.entity_type,
     "spec.entity.id": tasks.c.entity_id,
     "spec.priority": tasks.c.priority,
@@ -107,6 +108,9 @@ def _compare(node: filters.Comparison) -> Sql:
         return same if equal else _negation(same)
     if node.label:
         return _compare_label(node, equal)
+    if _names_slot(node):
+        same = or_(*_in_slot(str(node.value)))
+        return same if equal else _negation(same)
     column = _COLUMNS[node.field.path]
     if node.field.type in (FieldType.NUMBER, FieldType.TIME):
         return _ordered(column, node)
@@ -141,6 +145,24 @@ def sides(phases: frozenset[Phase]) -> tuple[Sql, ...]:
     if Phase.SUCCEEDED in phases:
         return (ENDED_TASKS,)
     return tuple(tasks.c.failed_phase == int(phase) for phase in sorted(phases))
+
+
+def slot_sides(node: filters.Node | None) -> tuple[Sql, ...]:
+    """If the filter demands a slot: the tasks that queue for it, and the external ones. No index has both."""
+    match node:
+        case filters.And(terms):
+            return next((found for term in terms if len(found := slot_sides(term)) > 1), (true(),))
+        case filters.Comparison(operator="=") if _names_slot(node):
+            return _in_slot(str(node.value))
+    return (true(),)
+
+
+def _names_slot(node: filters.Comparison) -> bool:
+    return node.field.path == "spec.slot" and bool(node.value) and not node.prefix
+
+
+def _in_slot(slot: str) -> tuple[Sql, Sql]:
+    return tasks.c.slot == slot, _has_label(search_fields.SLOT, slot)
 
 
 _INDEXED = frozenset(
@@ -216,8 +238,12 @@ def _compare_label(node: filters.Comparison, equal: bool) -> Sql:
     if node.prefix:
         same: Sql = _label(node.label).startswith(value, autoescape=True)
     else:
-        same = tasks.c.labels.contains(cast(json.dumps({node.label: value}), JSONB))
+        same = _has_label(node.label, value)
     return same if equal else _negation(same)
+
+
+def _has_label(key: str, value: str) -> Sql:
+    return tasks.c.labels.contains(cast(json.dumps({key: value}), JSONB))
 
 
 def _label(key: str) -> Sql:

@@ -37,6 +37,7 @@ from taskyard_taskdb.storage.read.condition import (
     in_phases,
     is_selective,
     possible_phases,
+    slot_sides,
 )
 from taskyard_taskdb.storage.read.condition import sides as sides_of
 from taskyard_taskdb.storage.read.tasks import COLUMNS, SIZE, Key, TaskRecord, record
@@ -224,8 +225,8 @@ def _keys(
 ) -> Select[Any]:
     """The keys of a page.
 
-    No index spans several phases of failed tasks, or tenants: each part has a page of its own, of which the
-    first rows are taken together.
+    No index spans several phases of failed tasks, the external tasks of a slot and the others, or tenants:
+    each part has a page of its own, of which the first rows are taken together.
     """
     parts = [_part(query, side, after, edge, limit) for side in sides]
     if len(parts) == 1:
@@ -238,9 +239,10 @@ async def _sides(tx: Tx, query: Query) -> tuple[Sequence[ColumnElement[bool]], b
     """The parts of the list, and whether their tasks are few and looked up by their keys."""
     if query.order.by_end:
         return (ENDED_TASKS,), False
-    phases = possible_phases(query.condition.root if query.condition is not None else None)
+    node = query.condition.root if query.condition is not None else None
+    phases = possible_phases(node)
     if phases & TERMINAL:
-        return sides_of(phases), False
+        return [and_(side, part) for side in sides_of(phases) for part in slot_sides(node)], False
     live, found_by_key = await live_tasks(tx, query.tenant_id)
     return (live,), found_by_key
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from taskyard_taskdb.domain import search_fields
 from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.pool import Row, Tx
@@ -181,7 +182,7 @@ def filter_fields(task: TaskRecord) -> dict[str, Any]:
     return {
         "id": task.task_id,
         "spec.task_type": task.task_type,
-        "spec.slot": task.slot,
+        "spec.slot": task.slot or (task.labels or {}).get(search_fields.SLOT),
         "spec.entity.type": task.entity_type,
         "spec.entity.id": task.entity_id,
         "spec.priority": task.priority,
