@@ -66,10 +66,21 @@ def call(connection: Connection, command: Callable[[Client], Awaitable[int | Non
     """Runs a coroutine function with a client; it returns the exit code."""
     from taskyard import tracing
 
+    _await_start(connection)
     # A traced shell script passes its trace in this variable.
     tracing.pass_on(os.environ.get("TRACEPARENT", ""))
     _log_to_stderr(connection.debug)
     return asyncio.run(_run(connection, command))
+
+
+def _await_start(connection: Connection) -> None:
+    from taskyard.cli.background import await_start
+    from taskyard.context import ContextError
+
+    try:
+        await_start(connection)
+    except ContextError as error:
+        raise CommandFailed(str(error), UNREACHABLE) from None
 
 
 async def _run(connection: Connection, command: Callable[[Client], Awaitable[int | None]]) -> int:
