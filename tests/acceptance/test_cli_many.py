@@ -122,7 +122,7 @@ def test_wait_takes_a_filter_and_a_time(suite: Suite) -> None:
     m = mark()
     task = suite.done("submit", "-l", f"m={m}", "--", "sleep", "1000").strip()
     ended = suite.cli("wait", "--filter", of(m), "--timeout", "300ms")
-    assert ended.code == 124 and "still live" in ended.err
+    assert ended.code == 124 and "still live" in ended.err and "`taskyard explain`" in ended.err
     suite.done("cancel", "--grace", "0s", task)
     ended = suite.cli("wait", "--filter", of(m))
     assert ended.code in (0, 1)
