@@ -139,7 +139,12 @@ SORTS = [sign + name for name in (*_ORDERS, *_KEYS) for sign in ("", "-")]
 
 @click.command("list")
 @selection_options()
-@click.option("--phase", type=click.Choice(PHASES, case_sensitive=False), help="Only tasks in this phase.")
+@click.option(
+    "--phase",
+    type=click.Choice(PHASES, case_sensitive=False),
+    metavar="PHASE",
+    help=f"Only tasks in this phase: {', '.join(PHASES).lower()}.",
+)
 @click.option(
     "--sort",
     type=click.Choice(SORTS),
