@@ -257,6 +257,7 @@ def test_submit_after_waits_passes_results_on_and_a_cascading_retry_revives(suit
     assert suite.done("logs", f"b-{m}").split() == ["42", "answer.json"]
     suite.done("submit", "--id", f"bad-{m}", "--retries", "0", "--runner-label", "zone=moon", "--", "false")
     suite.done("submit", "--id", f"then-{m}", "--after", f"bad-{m},a-{m}", "--", "true")
+    assert f"bad-{m}, a-{m}" in suite.done("get", f"then-{m}")
     suite.done("submit", "--id", f"else-{m}", "--after", f"bad-{m}:not_succeeded", "--", "true")
     assert "other tasks" in suite.done("get", f"then-{m}")
     assert f"bad-{m}" in suite.cli("explain", f"then-{m}").out

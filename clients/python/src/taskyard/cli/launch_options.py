@@ -11,7 +11,7 @@ import click
 
 from taskyard import script
 from taskyard.builders import command, container, function, typed, wasm
-from taskyard.cli.complete import type_ids
+from taskyard.cli.complete import task_ids, type_ids
 from taskyard.cli.values import AFTER, DURATION, ENTITY, JSON, PAIR, PREFERENCE, SELECTOR, TIME, WORD
 from taskyard.limits import MAX_STEPS
 from taskyard.new_task import NewTask
@@ -73,6 +73,7 @@ _OPTIONS = (
         "--after",
         type=AFTER,
         multiple=True,
+        shell_complete=task_ids,
         help="Start once these have succeeded; TASK:ended for any end, ALIAS=TASK passes its result on.",
     ),
     click.option("--slot", help="At most one task of a slot runs at a time."),
