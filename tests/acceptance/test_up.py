@@ -145,8 +145,7 @@ def test_down_without_up_is_reported(folder: Path) -> None:
 def test_a_stop_names_the_task_that_it_waits_for_and_a_second_ctrl_c_ends_it() -> None:
     with running_suite() as suite:
         suite.done("submit", "--id", "long", "--", "sleep", "600")
-        while "RUNNING" not in suite.done("get", "long"):
-            time.sleep(0.1)
+        suite.done("wait", "--for", "phase=running", "long")
         suite.process.send_signal(signal.SIGINT)
         words = "runner waits for task long to end, 10 s at most; Ctrl-C once more ends it now"
         deadline = time.monotonic() + 30
