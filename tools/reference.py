@@ -67,6 +67,9 @@ def command_lines(command: click.Command, context: click.Context, depth: int) ->
     yield from options_table(command, context)
     if isinstance(command, click.Group):
         for name, inner in command.commands.items():
+            if inner.hidden:
+                # Another name of a command.
+                continue
             below = click.Context(inner, info_name=name, parent=context)
             yield from command_lines(inner, below, depth + 1)
 

@@ -32,6 +32,7 @@ def ids(suite: Suite) -> dict[str, tuple[str, str]]:
     return {
         "command": ("taskyard expl", "explain"),
         "task": (f"taskyard get {task[:-4]}", task),
+        "prerequisite": (f"taskyard submit --after {task[:-4]}", task),
         "runner": ("taskyard runners show loc", "local"),
         "tenant": (f"taskyard list --tenant {tenant[:-4]}", tenant),
         "type": (f"taskyard types show {task_type[:-4]}", task_type),

@@ -436,3 +436,9 @@ def test_long_output_goes_to_the_pager(suite: Suite) -> None:
         drawn = terminal.read_all()
     assert terminal.process.returncode == 0 and "PAGED" in drawn and "TASK" in drawn
     assert "PAGED" not in suite.cli("list", TASKYARD_PAGER=str(pager)).out
+
+
+def test_a_list_is_also_called_by_the_word_list(suite: Suite) -> None:
+    named = suite.done("tenants", "list", "-o", "name")
+    assert "default" in named.split() and named == suite.done("tenants", "-o", "name")
+    assert suite.done("tenants", "ls", "-o", "name") == named

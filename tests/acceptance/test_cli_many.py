@@ -122,7 +122,7 @@ def test_wait_takes_a_filter_and_a_time(suite: Suite) -> None:
     m = mark()
     task = suite.done("submit", "-l", f"m={m}", "--", "sleep", "1000").strip()
     ended = suite.cli("wait", "--filter", of(m), "--timeout", "300ms")
-    assert ended.code == 124 and "still live" in ended.err
+    assert ended.code == 124 and "still live" in ended.err and "`taskyard explain`" in ended.err
     suite.done("cancel", "--grace", "0s", task)
     ended = suite.cli("wait", "--filter", of(m))
     assert ended.code in (0, 1)
@@ -257,6 +257,7 @@ def test_submit_after_waits_passes_results_on_and_a_cascading_retry_revives(suit
     assert suite.done("logs", f"b-{m}").split() == ["42", "answer.json"]
     suite.done("submit", "--id", f"bad-{m}", "--retries", "0", "--runner-label", "zone=moon", "--", "false")
     suite.done("submit", "--id", f"then-{m}", "--after", f"bad-{m},a-{m}", "--", "true")
+    assert f"bad-{m}, a-{m}" in suite.done("get", f"then-{m}")
     suite.done("submit", "--id", f"else-{m}", "--after", f"bad-{m}:not_succeeded", "--", "true")
     assert "other tasks" in suite.done("get", f"then-{m}")
     assert f"bad-{m}" in suite.cli("explain", f"then-{m}").out

@@ -25,6 +25,9 @@ def commands(group: click.Group, before: Words = ()) -> Iterator[Words]:
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         assert command is not None
+        if command.hidden:
+            # Another name of a command.
+            continue
         if isinstance(command, click.Group):
             yield from commands(command, (*before, name))
         if not isinstance(command, click.Group) or command.invoke_without_command:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import re
 import socket
+import subprocess
+import tempfile
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from taskyard_standalone.account import Account, can_reach
+from taskyard_standalone.binaries import find_binaries
 from tests.acceptance.suite import BIN, ROOT, Suite, client_environment
 from tests.docs.pages import blocks, is_picture, matches, pages, steps
 from tests.docs.shell import follow
 
 PAGE_SECONDS = 240
+OWN_POSTGRESQL = "docs/howto/own-postgresql.md"
 SPLIT = "\n--><--\n"
 DATABASE = "postgresql://taskyard:secret@db.example.com/taskyard"
 # What other tests execute: lines inside containers by tests/executors, the picture of the states is generated
@@ -23,7 +30,13 @@ PAGES_ELSEWHERE = {"docs/howto/install.md"}
 # tests/verify generates stubs as docs/howto/other-languages.md shows it.
 ELSEWHERE_BY_LANGUAGE = {
     # `make chaos` and its relatives take minutes; tests/chaos has their short part.
-    "sh": {"docs/howto/run-a-runner.md", "docs/howto/other-languages.md", "docs/faults.md"},
+    "sh": {
+        "docs/howto/run-a-runner.md",
+        "docs/howto/other-languages.md",
+        "docs/faults.md",
+        # Not by root: test_a_server_is_made_as_the_page_shows.
+        OWN_POSTGRESQL,
+    },
     "mermaid": {"docs/state_machine.md"},
     "yaml": {"docs/howto/other-languages.md"},
     # tests/acceptance/test_grpcurl.py has the programs.
@@ -135,6 +148,37 @@ def test_every_statement_is_accepted_by_postgresql(suite: Suite, page: str) -> N
             for statement in block.text.split(";") if block.language == "sql" else ():
                 if statement.strip():
                     connection.execute(statement.replace("taskyard", f"{own}_sql").encode())
+
+
+def test_a_server_is_made_as_the_page_shows() -> None:
+    [script] = (block.text for block in blocks(OWN_POSTGRESQL) if block.language == "sh")
+    statements = " ".join(block.text for block in blocks(OWN_POSTGRESQL) if block.language == "sql")
+    port = free_port()
+    script = script.replace("5433", port) + "pg_ctl --pgdata=pgdata --mode=immediate stop\n"
+    with tempfile.TemporaryDirectory(prefix="taskyard-docs-") as folder:
+        user = pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else None
+        if user is not None:
+            os.chown(folder, user, -1)
+        programs = find_binaries().postgres.parent
+        if user is not None and not can_reach(programs, Account(user, pwd.getpwnam("nobody").pw_gid)):
+            pytest.skip("the sources lie below a directory that an ordinary user cannot enter")
+        ended = subprocess.run(
+            ["bash", "-euc", script],
+            input=f"{statements}\\c taskyard\nSELECT 'owner ' || current_user;\n",
+            env={
+                "PATH": f"{programs}{os.pathsep}{os.defpath}",
+                "PGPASSWORD": "the administrator's password",
+                "HOME": folder,
+            },
+            cwd=folder,
+            user=user,
+            capture_output=True,
+            text=True,
+            timeout=PAGE_SECONDS,
+        )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "CREATE ROLE" in ended.stdout and "CREATE DATABASE" in ended.stdout, ended.stdout + ended.stderr
+    assert "owner postgres" in ended.stdout
 
 
 def test_the_picture_of_top_has_the_titles_that_top_has(suite: Suite) -> None:

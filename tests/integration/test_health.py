@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +95,30 @@ def events(service: Service, name: str) -> list[dict[str, Any]]:
     return [line for line in lines if line["event"] == name]
 
 
+def cli_status(plane: ControlPlane, key: str) -> subprocess.CompletedProcess[str]:
+    """What `taskyard status` prints with this key."""
+    environment = {
+        "TASKYARD_ADDRESS": plane.taskdbs[0].address,
+        "TASKYARD_SCHEDULER": plane.schedulers[0].address,
+        "TASKYARD_KEY": key,
+        "HOME": "/nonexistent",
+    }
+    command = [sys.executable, "-m", "taskyard.cli.main", "status"]
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, timeout=NOTICE_SECONDS
+    )
+
+
+async def status_after(
+    plane: ControlPlane, taskdb: Service, seconds: float
+) -> subprocess.CompletedProcess[str]:
+    """What `taskyard status` prints once taskdb has logged the outage for this long."""
+    [lost] = events(taskdb, "database_lost")
+    began = datetime.fromisoformat(lost["time"])
+    await until(lambda: (datetime.now(UTC) - began).total_seconds() > seconds)
+    return await asyncio.to_thread(cli_status, plane, plane.keys["admin"])
+
+
 async def system_status(plane: ControlPlane) -> admin.GetSystemStatusResponse:
     async with grpc.aio.insecure_channel(plane.taskdbs[0].address) as channel:
         stub: Any = AdminServiceStub(channel)
@@ -114,7 +141,15 @@ async def test_taskdb_and_scheduler_do_not_serve_while_postgresql_is_away(tmp_pa
         assert page(taskdb, "/ready") == 503
         assert page(taskdb, "/live") == 200 and page(taskdb, "/nowhere") == 404
         assert health(taskdb, "liveness") == SERVING == health(scheduler, "liveness")
-        await asyncio.sleep(3)  # Several rounds of every loop: the outage stays one line.
+        # It takes several rounds of every loop, in which the outage stays one line.
+        shown = await status_after(plane, taskdb, seconds=3)
+        assert shown.returncode == 3 and re.search(r"taskdb +\S+ +not serving", shown.stdout)
+        found = re.fullmatch(
+            r"taskyard: work cannot proceed; the database cannot be reached, for (\d+) s now;"
+            r" is PostgreSQL running\?\n",
+            shown.stderr,
+        )
+        assert found and int(found[1]) >= 3, shown.stderr
         await postgres.start()
         await until(lambda: health(taskdb) == SERVING and health(scheduler) == SERVING)
         assert page(taskdb, "/ready") == 200
@@ -159,6 +194,15 @@ async def test_a_read_only_database_is_not_serving_and_is_named(tmp_path: Path) 
         found = await system_status(plane)
         assert found.database.state == admin.DATABASE_STATE_READ_ONLY and not found.operational
         assert "the database is read-only; point taskdb to the primary" in found.problems
+        shown = await asyncio.to_thread(cli_status, plane, plane.keys["admin"])
+        assert shown.returncode == 3 and "database  read only, PostgreSQL" in shown.stdout
+        assert "taskyard: the database is read-only; point taskdb to the primary\n" in shown.stderr
+        # With another key only the servers themselves are shown.
+        shown = await asyncio.to_thread(cli_status, plane, plane.keys["tenant"])
+        assert shown.returncode == 3 and "database" not in shown.stdout
+        assert shown.stderr == (
+            "taskyard: work cannot proceed; the log of a service that does not serve has the reason\n"
+        )
         set_read_only(postgres.url(role=SUPERUSER), False)
         await until(lambda: health(taskdb) == SERVING)
         assert (await system_status(plane)).database.state == admin.DATABASE_STATE_WRITABLE

@@ -67,7 +67,7 @@ def empty_environment(folder: Path) -> dict[str, str]:
 @pytest.mark.timeout(PAGE_SECONDS + 60)
 def test_the_page_works_on_a_fresh_machine(dist: Path, empty_database_url: str, tmp_path: Path) -> None:
     shutil.copytree(dist, tmp_path / "dist")
-    ports = {"7420": str(free_port()), "7421": str(free_port())}
+    ports = {documented: str(free_port()) for documented in ("7420", "7421", "7480")}
     done = []
     for step in steps(PAGE):
         command, shown = step.command.replace(DATABASE, f"'{empty_database_url}'"), step.shown

@@ -15,12 +15,13 @@ ROOT = Path(__file__).parents[2]
 # What set-up reads. The rest of the checkout is left out.
 NEEDED = ("Makefile", "requirements.lock", "pyproject.toml", "LICENSE", "tools", "clients", "services")
 IGNORED = shutil.ignore_patterns("__pycache__", "*.egg-info", "tests", ".venv")
-# The words of each step, in their order, and how long it may run before Ctrl-C meets it.
+# The words of each step, in their order, and the file whose appearance Ctrl-C follows. An environment that
+# has its interpreter and no pip yet looks whole and is not.
 MOMENTS = (
-    ("creating .venv", 0.3),
-    ("downloading uv", 0.5),
-    ("locked dependencies", 0.3),
-    ("packages of the workspace", 0.2),
+    ("creating .venv", ".venv/bin/python"),
+    ("downloading uv", ".venv/uv.txt"),
+    ("locked dependencies", ".venv/bin/uv"),
+    ("packages of the workspace", ".venv/bin/pytest"),
 )
 STEP_SECONDS = 300.0
 
@@ -56,8 +57,8 @@ def start(checkout: Path) -> subprocess.Popen[str]:
     )
 
 
-def interrupt(running: subprocess.Popen[str], words: str, delay: float) -> str:
-    """Ctrl-C a moment after the step with these words begins; returns the output."""
+def interrupt(running: subprocess.Popen[str], words: str, made: Path) -> str:
+    """Ctrl-C as soon as the step with these words has begun and a file is there; returns the output."""
     assert running.stdout is not None
     seen = ""
     deadline = time.monotonic() + STEP_SECONDS
@@ -65,7 +66,9 @@ def interrupt(running: subprocess.Popen[str], words: str, delay: float) -> str:
         line = running.stdout.readline()
         assert line and time.monotonic() < deadline, f"it never came to {words!r}:\n{seen}"
         seen += line
-    time.sleep(delay)
+    while not made.exists():
+        assert time.monotonic() < deadline, f"{words!r} never made {made}:\n{seen}"
+        time.sleep(0.01)
     os.killpg(running.pid, signal.SIGINT)
     rest, _ = running.communicate(timeout=60)
     return seen + rest
@@ -73,9 +76,9 @@ def interrupt(running: subprocess.Popen[str], words: str, delay: float) -> str:
 
 @pytest.mark.timeout(900)
 def test_an_interrupt_at_any_step_is_repaired_by_the_next_run(checkout: Path) -> None:
-    for words, delay in MOMENTS:
+    for words, made in MOMENTS:
         running = start(checkout)
-        printed = interrupt(running, words, delay)
+        printed = interrupt(running, words, checkout / made)
         assert running.returncode != 0, f"{words}: it ended before the interrupt\n{printed}"
         assert "interrupted; `make setup` begins again" in printed
         assert "Traceback" not in printed.partition("interrupted;")[2]

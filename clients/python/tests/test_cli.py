@@ -243,7 +243,8 @@ def every_command() -> Iterator[tuple[str, click.Command]]:
         assert one is not None
         yield name, one
         if isinstance(one, click.Group):
-            yield from ((f"{name} {inner}", command) for inner, command in one.commands.items())
+            shown = {inner: command for inner, command in one.commands.items() if not command.hidden}
+            yield from ((f"{name} {inner}", command) for inner, command in shown.items())
 
 
 def test_overview_shows_the_help_of_each_command() -> None:
@@ -268,3 +269,18 @@ async def test_shells_can_complete(tmp_path: Path) -> None:
     requested = {"_TASKYARD_COMPLETE": "bash_complete", "COMP_WORDS": "taskyard wa", "COMP_CWORD": "1"}
     ended = await end(await start(cwd=tmp_path, **requested))
     assert ended.out.split() == ["plain,watch", "plain,wait"]
+
+
+def test_every_help_fits_into_80_columns() -> None:
+    for words, found in [("", taskyard), *every_command()]:
+        context = click.Context(found, info_name=f"taskyard {words}", terminal_width=80, max_content_width=80)
+        wide = [line for line in found.get_help(context).splitlines() if len(line) > 80]
+        assert not wide, f"{words} --help: {wide}"
+
+
+def test_every_list_is_also_called_list() -> None:
+    for words, found in every_command():
+        if isinstance(found, click.Group) and found.invoke_without_command:
+            named = found.commands["list"]
+            assert named.callback is found.callback, words
+            assert {param.name for param in named.params} == {param.name for param in found.params}

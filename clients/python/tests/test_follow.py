@@ -263,8 +263,10 @@ async def test_wait_retries_during_an_outage(client: Client, server: TaskServer)
 
 async def test_wait_raises_timeout(client: Client) -> None:
     task = await client.create(command("echo"))
-    with pytest.raises(TimeoutError, match="PENDING"):
+    with pytest.raises(TimeoutError) as raised:
         await client.wait(task, timeout=0.2)
+    hint = f'client.explain("{task.id}") or `taskyard explain {task.id}` gives the reason'
+    assert str(raised.value) == f"{task.name} is still PENDING after 0.2 s; {hint}"
 
 
 async def test_wait_for_an_unknown_task_fails(client: Client, server: TaskServer) -> None:

@@ -91,6 +91,16 @@ def test_up_restarts_killed_services(up: UpFactory, empty_database_url: str) -> 
     assert running.answer().code == 0
 
 
+def test_a_start_that_takes_long_is_reported_while_it_lasts(up: UpFactory, empty_database_url: str) -> None:
+    slow = up.fault("runner.waits")
+    running = up(database_url=empty_database_url)
+    assert re.search(r"starting \(\d+ s\)$", running.until("  runner      starting"))
+    slow.unlink()
+    running.ready()
+    running.send(signal.SIGTERM)
+    assert running.answer().code == 0
+
+
 def test_a_service_that_keeps_failing_stops_up_with_a_one_line_error(
     up: UpFactory, empty_database_url: str
 ) -> None:

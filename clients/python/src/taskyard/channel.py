@@ -31,12 +31,12 @@ KEEPALIVE_TIMEOUT_MS = 5_000
 Options = Sequence[tuple[str, Any]]
 
 
-def client_channel_options(max_receive_bytes: int = MAX_MESSAGE_BYTES) -> Options:
+def client_channel_options(max_receive_bytes: int = MAX_MESSAGE_BYTES, *, retries: bool = True) -> Options:
     """Channel options that fit the servers' (taskyard_kit.options.server_options)."""
     return (
         ("grpc.service_config", retry_config()),
         ("grpc.service_config_disable_resolution", 1),
-        ("grpc.enable_retries", 1),
+        ("grpc.enable_retries", int(retries)),
         ("grpc.keepalive_time_ms", KEEPALIVE_TIME_MS),
         ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),
         # A watch may be idle for long: pings continue without data, but only while a call is open.

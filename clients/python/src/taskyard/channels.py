@@ -40,11 +40,22 @@ log = logging.getLogger("taskyard")
 
 
 class Channels:
-    """The channels to the servers of a context. `patience` is how long a call waits out an outage."""
+    """The channels to the servers of a context. `patience` is how long a call waits out an outage.
 
-    def __init__(self, context: Context, timeout: float | None = None, patience: float = 0.0) -> None:
+    Without `retries` a call raises its first error, also if gRPC itself could retry it.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        timeout: float | None = None,
+        patience: float = 0.0,
+        *,
+        retries: bool = True,
+    ) -> None:
         self.context = context
         self.patience = patience
+        self._options = client_channel_options(MAX_RECEIVE_BYTES, retries=retries)
         self._timeout = timeout
         self._open: dict[tuple[str, str], grpc.aio.Channel] = {}
         self._stubs: dict[tuple[Server, Any], Any] = {}
@@ -187,7 +198,7 @@ class Channels:
                 key=key,
                 tls="https://" in address,
                 tls_ca=ca,
-                options=client_channel_options(MAX_RECEIVE_BYTES),
+                options=self._options,
             )
         except ContextError:
             raise

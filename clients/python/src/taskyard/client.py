@@ -13,7 +13,6 @@ from taskyard import errors
 from taskyard.builders import function as function_task
 from taskyard.channels import deferred
 from taskyard.convert import Seconds, to_duration, to_payload
-from taskyard.embedded import Embedded
 from taskyard.many import deleted_batches, each_result
 from taskyard.names import new_request_id
 from taskyard.new_task import CommonOptions, NewTask, Options, new_task
@@ -179,6 +178,8 @@ class Client(Reader):
             given["payload"] = payload
         request = self._prepared(new_task(None, given))
         request.parent = await self._parent()
+        from taskyard.embedded import Embedded
+
         embedded = Embedded(self._channels, permanent)
         made = Created.of(await embedded.create(request, function_name(function)))
         if made.outcome is Outcome.DROPPED:

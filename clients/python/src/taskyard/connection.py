@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from taskyard.channels import Channels
-from taskyard.context import Context, ContextError, find_context
+from taskyard.context import Context, find_context, patience_seconds
 from taskyard.convert import Seconds, to_timedelta
 from taskyard.names import task_name, tenant_name
 from taskyard.task import Task
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
 
     # Exists for type checkers only: a generated module has one stub class for sync and async code.
     from taskyard.v1.task_service_pb2_grpc import TaskServiceAsyncStub
-
-# How long calls that are safe to repeat wait out an outage, unless the caller sets it.
-PATIENCE_SECONDS = 30.0
 
 
 class Connected:
@@ -51,7 +47,8 @@ class Connected:
         }
         self._outage_timeout = to_timedelta(outage_timeout).total_seconds()
         limit = None if timeout is None else to_timedelta(timeout).total_seconds()
-        self._channels = Channels(find_context(given, name=context), limit, _patience(patience))
+        wait = None if patience is None else to_timedelta(patience).total_seconds()
+        self._channels = Channels(find_context(given, name=context), limit, patience_seconds(wait))
 
     @property
     def context(self) -> Context:
@@ -124,13 +121,3 @@ class Connected:
         if isinstance(task, Task):
             return task.name
         return task if task.startswith("tenants/") else task_name(await self._channels.tenant(), task)
-
-
-def _patience(given: Seconds | None) -> float:
-    if given is not None:
-        return to_timedelta(given).total_seconds()
-    text = os.environ.get("TASKYARD_PATIENCE", "")
-    try:
-        return float(text) if text else PATIENCE_SECONDS
-    except ValueError:
-        raise ContextError(f"TASKYARD_PATIENCE {text!r} is not a number of seconds, such as 30") from None

@@ -14,6 +14,9 @@ NEARBY_FILE = Path(".taskyard") / "context.toml"
 # The tenant of a key that belongs to none: an administrator's.
 DEFAULT_TENANT = "default"
 
+# How long calls that are safe to repeat wait out an outage, unless the caller sets it.
+PATIENCE_SECONDS = 30.0
+
 _ENVIRONMENT = {
     "address": "TASKYARD_ADDRESS",
     "scheduler": "TASKYARD_SCHEDULER",
@@ -104,13 +107,24 @@ def find_context(
                 _refuse_bare_keys(given, environment, layer.source)
         found = _merge(found, layer.values)
     if not address:
-        raise NoContext(
-            "no server is configured: start one here with `make up` or `taskyard up`,"
-            " sign in to one with `taskyard login`, or set TASKYARD_ADDRESS and TASKYARD_KEY"
-        )
+        raise NoContext(_missing(environment, start))
     _check_addresses(found, source)
     _check_keys(found)
     return Context(**found, source=source)
+
+
+def _missing(environment: Mapping[str, str], start: Path | None) -> str:
+    from taskyard.local_instance import starting_instance
+
+    if instance := starting_instance(environment, start):
+        return (
+            f"no server is configured yet: `taskyard up` (process {instance.pid}) is starting in"
+            f" {instance.data_dir}; try again once it is ready"
+        )
+    return (
+        "no server is configured: start one here with `make up` or `taskyard up`,"
+        " sign in to one with `taskyard login`, or set TASKYARD_ADDRESS and TASKYARD_KEY"
+    )
 
 
 def _names(listed: str, address: str) -> bool:
@@ -227,9 +241,24 @@ def _files(environment: Mapping[str, str], start: Path) -> Iterator[Path]:
     nearby = (folder / NEARBY_FILE for folder in (start, *start.parents))
     yield from [file for file in nearby if file.is_file()][:1]
     yield config_file(environment)
-    # The default data directory of `taskyard up`.
+    yield default_data_dir(environment) / NEARBY_FILE.name
+
+
+def default_data_dir(environment: Mapping[str, str]) -> Path:
+    """The default data directory of `taskyard up`."""
     home = _home(environment)
-    yield Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share") / "taskyard" / "context.toml"
+    return Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share") / "taskyard"
+
+
+def patience_seconds(given: float | None) -> float:
+    """How long a call waits out an outage: as given, else by the environment, else the default."""
+    if given is not None:
+        return given
+    text = os.environ.get("TASKYARD_PATIENCE", "")
+    try:
+        return float(text) if text else PATIENCE_SECONDS
+    except ValueError:
+        raise ContextError(f"TASKYARD_PATIENCE {text!r} is not a number of seconds, such as 30") from None
 
 
 def config_file(environment: Mapping[str, str] | None = None) -> Path:

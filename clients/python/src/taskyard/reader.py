@@ -46,6 +46,13 @@ RESPONSE_SECONDS = 15.0
 CHECKPOINT_SECONDS = 120.0
 
 
+def _still(task: Task, waited: str) -> str:
+    """The message for a task that has not ended in time; one that waits has a reason to be looked up."""
+    waits = task.phase in (Phase.PENDING, Phase.SCHEDULED)
+    hint = f'; client.explain("{task.id}") or `taskyard explain {task.id}` gives the reason' if waits else ""
+    return f"{task.name} is still {task.phase} after {waited}{hint}"
+
+
 class Reader(Connected):
     """The read-only half of a Client."""
 
@@ -186,7 +193,7 @@ class Reader(Connected):
                 return Task(response.task)
             if ends is not None and time.monotonic() >= ends:
                 waited = f"{to_timedelta(timeout or 0).total_seconds():g} s"
-                raise TimeoutError(f"{name} is still {Task(response.task).phase} after {waited}")
+                raise TimeoutError(_still(Task(response.task), waited))
 
     def wait_all(self, tasks: Iterable[str | Task]) -> Stream[Task]:
         """Each of these tasks once it has ended; a thousand at a time, in the order in which they end.

@@ -3,7 +3,8 @@
 import asyncio
 import time
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -37,6 +38,8 @@ from taskyard_standalone.supervision import (
 _ROTATE_SECONDS = 30.0
 # A stop that takes longer is explained.
 _WAIT_SECONDS = 1.0
+# A step of the start that takes longer is reported again and again.
+_PROGRESS_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -66,9 +69,11 @@ class Yard:
         """Returns once everything serves and the context file is written; raises StandaloneError."""
         addresses = await self._claim_addresses()
         url, database = await self._start_database()
-        await repeat_if_killed(partial(self._migrate, url), self._budget())
-        make = partial(ensure_keys, self._data, database.identity, self._key_maker(url))
-        keys = await repeat_if_killed(make, self._budget())
+        async with self._progress("schema", "migrating"):
+            await repeat_if_killed(partial(self._migrate, url), self._budget())
+        async with self._progress("keys", "creating"):
+            make = partial(ensure_keys, self._data, database.identity, self._key_maker(url))
+            keys = await repeat_if_killed(make, self._budget())
         for together in self._services(addresses, url, keys):
             await self._start_together(together, addresses)
         self.addresses = addresses
@@ -114,7 +119,8 @@ class Yard:
 
     async def _start_database(self) -> tuple[str, Database]:
         if self._settings.database_url is not None:
-            database = await inspect(self._settings.database_url)
+            async with self._progress("postgresql", "connecting"):
+                database = await inspect(self._settings.database_url)
             self._report("postgresql", f"{database.server_version}, by --database-url")
             self._database_ready.set()
             return self._settings.database_url, database
@@ -191,9 +197,26 @@ class Yard:
         # Noted first: a start that is interrupted leaves something to stop.
         self.parts.append(part)
         budget = self._budget()
-        await start(part, budget, self._announce)
+        async with self._progress(part.name, "starting"):
+            await start(part, budget, self._announce)
         self._keepers.append(asyncio.ensure_future(keep_alive(part, budget, self._announce)))
         return time.monotonic() - began
+
+    @asynccontextmanager
+    async def _progress(self, name: str, activity: str) -> AsyncIterator[None]:
+        """Reports every few seconds that the block still runs, and for how long."""
+
+        async def report() -> None:
+            began = time.monotonic()
+            while True:
+                await asyncio.sleep(_PROGRESS_SECONDS)
+                self._report(name, f"{activity} ({time.monotonic() - began:.0f} s)")
+
+        reporting = asyncio.ensure_future(report())
+        try:
+            yield
+        finally:
+            reporting.cancel()
 
     def _budget(self) -> RestartBudget:
         return RestartBudget(self._settings.restart_limit)

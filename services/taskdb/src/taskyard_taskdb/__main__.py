@@ -68,10 +68,14 @@ def _migrate(argv: Sequence[str]) -> None:
         if settings.downgrade:
             revision = migrate.downgrade(settings.direct_url, settings.downgrade)
         else:
-            revision = migrate.upgrade(settings.direct_url)
+            revision = migrate.upgrade(settings.direct_url, _report)
     except migrate.SchemaError as error:
         _fail(str(error))
     sys.stdout.write(f"schema {revision}\n")
+
+
+def _report(line: str) -> None:
+    print(f"taskyard-taskdb: {line}", file=sys.stderr, flush=True)
 
 
 def _create_key(argv: Sequence[str]) -> None:

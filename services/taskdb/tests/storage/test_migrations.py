@@ -52,6 +52,26 @@ def test_replicas_that_start_together_migrate_once(empty_database_url: str) -> N
     assert made == [migrate.head()] * 4
 
 
+def test_a_migration_reports_its_progress_and_what_it_waits_for(empty_database_url: str) -> None:
+    argv = [sys.executable, "-m", "taskyard_taskdb", "migrate"]
+    environment = {**os.environ, "TASKYARD_DATABASE_URL": empty_database_url}
+    with psycopg.connect(empty_database_url) as other:
+        other.execute("SELECT pg_advisory_xact_lock(%s)", (migrate._MIGRATION_LOCK,))
+        process = subprocess.Popen(
+            argv, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert process.stderr is not None
+        assert process.stderr.readline() == "taskyard-taskdb: waiting for the migration of another process\n"
+    out, err = process.communicate(timeout=60)
+    lines = err.splitlines()
+    assert lines[0] == f"taskyard-taskdb: migrating the database from schema none to {migrate.head()}"
+    assert lines[1] == "taskyard-taskdb: applied s0001"
+    assert lines[-1] == f"taskyard-taskdb: applied {migrate.head()}"
+    assert (process.returncode, out) == (0, f"schema {migrate.head()}\n")
+    again = command(empty_database_url, "migrate")
+    assert (again.stdout, again.stderr) == (out, "")
+
+
 async def test_upgrade_works_inside_a_running_event_loop(empty_database_url: str) -> None:
     assert migrate.upgrade(empty_database_url) == migrate.head()
 

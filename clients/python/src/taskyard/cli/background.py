@@ -1,21 +1,27 @@
-"""A `taskyard up` in the background: started, found by its data directory, and stopped."""
+"""A `taskyard up` in another process: started, found by its data directory, awaited and stopped."""
 
 from __future__ import annotations
 
-import fcntl
 import os
 import select
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from taskyard.cli.failure import FAILED, TIME_UP, CommandFailed
-from taskyard.context import NEARBY_FILE
+from taskyard.cli.failure import FAILED, TIME_UP, UNREACHABLE, CommandFailed
+from taskyard.context import patience_seconds
+from taskyard.local_instance import nearby_data_dir, starting_instance
+
+if TYPE_CHECKING:
+    from taskyard.cli.session import Connection
 
 READY = "Ready"
+POLL_SECONDS = 0.1
 
 
 def start_detached(arguments: list[str]) -> int:
@@ -45,31 +51,27 @@ def start_detached(arguments: list[str]) -> int:
 
 def find_data_dir(given: Path | None, default: Path) -> Path:
     """The data directory: the given one, the nearest .taskyard upwards, or the default."""
-    if given is not None:
-        return given
-    here = Path.cwd()
-    for folder in (here, *here.parents):
-        if (folder / NEARBY_FILE.parent / "lock").exists():
-            return folder / NEARBY_FILE.parent
-    return default
+    return given or nearby_data_dir() or default
 
 
-def owner_of(data_dir: Path) -> int | None:
-    """The process id of the `taskyard up` that uses the directory; None if none does."""
-    try:
-        lock = os.open(data_dir / "lock", os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise CommandFailed(f"{data_dir / 'lock'} cannot be read: {error.strerror}") from None
-    try:
-        # `up` holds this lock while it runs. After its end another process may have the same id.
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return int(os.pread(lock, 32, 0))
-    finally:
-        os.close(lock)
-    return None
+def await_start(connection: Connection) -> None:
+    """Waits for a `taskyard up` that is starting and whose server the command is for.
+
+    Raises CommandFailed if it still starts when the patience of the connection is over.
+    """
+    if connection.address or connection.context or (instance := starting_instance()) is None:
+        return
+    patience = patience_seconds(connection.patience)
+    state = f"`taskyard up` (process {instance.pid}) is starting in {instance.data_dir}"
+    if patience:
+        click.echo(f"taskyard: {state}; waiting for it, up to {patience:g} s", err=True)
+    deadline = time.monotonic() + patience
+    while starting_instance() == instance:
+        if time.monotonic() >= deadline:
+            remark = f" after {patience:g} s (the setting `patience`)" if patience else ""
+            hint = f"try again once it is ready; its logs are in {instance.data_dir / 'logs'}"
+            raise CommandFailed(f"{state}{remark}; {hint}", UNREACHABLE)
+        time.sleep(POLL_SECONDS)
 
 
 def stop(pid: int, timeout: float) -> None:

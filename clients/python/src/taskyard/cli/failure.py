@@ -23,8 +23,8 @@ EXIT_CODES = """\
 \b
 Exit codes:
   0    done
-  1    refused by the server, a task did not succeed, `doctor` found something,
-       `diff` found differences, or by `status` work cannot proceed
+  1    refused by the server, a task did not succeed, `doctor` found
+       something, `diff` found differences, or by `status` work cannot proceed
   2    wrong usage
   3    no server answers
   4    the key is refused
@@ -87,6 +87,7 @@ _LISTS = {
     "task": "list",
     "runner": "runners",
     "task type": "types",
+    "schedule": "schedule",
     "key": "keys",
     "API key": "keys",
 }

@@ -133,8 +133,9 @@ async def wait(
     except TimeoutError:
         left = f"{named[0]} is" if len(named) == 1 else f"{waiting.left} of {len(named)} tasks are"
         still = f"not {condition}" if condition else "still live"
+        hint = "; `taskyard explain` shows why a task does not run" if not condition else ""
         raise CommandFailed(
-            f"{left} {still} after {screen.span(timedelta(seconds=timeout or 0))}", TIME_UP
+            f"{left} {still} after {screen.span(timedelta(seconds=timeout or 0))}{hint}", TIME_UP
         ) from None
     return 0 if waiting.well == len(named) else FAILED
 

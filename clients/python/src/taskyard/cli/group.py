@@ -99,6 +99,7 @@ class _Lazy(click.Group):
             return None
         module = importlib.import_module(f"taskyard.cli.{entry.module}")
         command: click.Command = getattr(module, entry.attribute)
+        _accept_list(command)
         _accept_shared_options(command)
         return command
 
@@ -138,6 +139,17 @@ def _shared_options() -> list[click.Option]:
         option("--context", target="context", shell_complete=context_names),
         option("-v", "--debug", target="debug", is_flag=True, default=None),
     ]
+
+
+def _accept_list(command: click.Command) -> None:
+    """Makes `taskyard runners list` the same as `taskyard runners`, as other command lines have it."""
+    if not isinstance(command, click.Group) or not command.invoke_without_command:
+        return
+    for name in ("list", "ls"):
+        if name not in command.commands:
+            named = click.Command(name, callback=command.callback, params=list(command.params))
+            named.help, named.hidden = command.help, True
+            command.add_command(named)
 
 
 def _accept_shared_options(command: click.Command) -> None:

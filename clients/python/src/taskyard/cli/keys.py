@@ -37,7 +37,7 @@ def keys(context: click.Context, output: str, exact: bool) -> int | None:
     Examples:
       taskyard keys
       taskyard keys create --kind tenant --for acme --description "web shop"
-      taskyard keys create --kind runner --runner-id 'worker-*' --runner-label zone=a
+      taskyard keys create --kind runner --runner-id 'w-*' --runner-label zone=a
       taskyard keys revoke 5f2c9a
     """
     if context.invoked_subcommand is not None:

@@ -11,7 +11,7 @@ import click
 
 from taskyard import script
 from taskyard.builders import command, container, function, typed, wasm
-from taskyard.cli.complete import type_ids
+from taskyard.cli.complete import task_ids, type_ids
 from taskyard.cli.values import (
     AFTER,
     DURATION,
@@ -85,6 +85,7 @@ _OPTIONS = (
         "--after",
         type=AFTER,
         multiple=True,
+        shell_complete=task_ids,
         help="Start once these or groups/GROUP succeeded; TASK:ended: any end, ALIAS=TASK: with its result.",
     ),
     click.option(

@@ -16,6 +16,7 @@ from taskyard.cli.printing import exact_option, output_option
 from taskyard.cli.selection import combined, selection_options
 from taskyard.cli.session import Connection, call, for_each, with_client
 from taskyard.client import Client
+from taskyard.names import last_segment
 from taskyard.task import Event, EventType, Phase, Run, Task
 
 PHASES = [str(phase) for phase in Phase if phase] + ["LIVE", "TERMINAL"]
@@ -74,6 +75,7 @@ def _fields(task: Task, exact: bool) -> Iterator[tuple[str, str]]:
     if status.progress.percent or status.progress.message:
         yield "progress", screen.clean(f"{status.progress.percent}% {status.progress.message}")
     yield "priority", str(spec.priority)
+    yield "after", screen.shorten(", ".join(last_segment(one.task) for one in spec.after), 200)
     yield "slot", spec.slot
     yield "labels", _labels(task)
     yield "created", screen.format_time(task.create_time, exact)
@@ -144,7 +146,12 @@ SORTS = [sign + name for name in (*_ORDERS, *_KEYS) for sign in ("", "-")]
 
 @click.command("list")
 @selection_options()
-@click.option("--phase", type=click.Choice(PHASES, case_sensitive=False), help="Only tasks in this phase.")
+@click.option(
+    "--phase",
+    type=click.Choice(PHASES, case_sensitive=False),
+    metavar="PHASE",
+    help=f"Only tasks in this phase: {', '.join(PHASES).lower()}.",
+)
 @click.option(
     "--sort",
     type=click.Choice(SORTS),

@@ -51,6 +51,10 @@ class TimeType(click.ParamType[datetime]):
 TIME = TimeType()
 
 
+# Each task of a schedule has its own.
+NOT_FOR_SCHEDULES = ("id", "request_id", "delay")
+
+
 @click.group(invoke_without_command=True)
 @click.option("--filter", "filter_", default="", metavar="EXPRESSION", help="Only schedules that match.")
 @output_option("table", "json", "yaml", "name", "jsonpath")
@@ -64,7 +68,7 @@ def schedule(context: click.Context, filter_: str, output: str, exact: bool) -> 
     \b
     Examples:
       taskyard schedule
-      taskyard schedule create nightly --cron '30 2 * * *' --zone Europe/Berlin -- ./report.sh
+      taskyard schedule create nightly --cron '30 2 * * *' -- ./report.sh
       taskyard schedule preview nightly
     """
     if context.invoked_subcommand is not None:
@@ -113,6 +117,9 @@ def _template_options(function: Callable[..., Any]) -> Callable[..., Any]:
     function = creation_options(function)
     params: list[click.Parameter] = function.__dict__["__click_params__"]
     params[:] = [param for param in params if param.name not in ("jitter", "overlap")]
+    for param in params:
+        if isinstance(param, click.Option) and param.name in NOT_FOR_SCHEDULES:
+            param.hidden = True
     return function
 
 
@@ -148,15 +155,16 @@ async def create(client: Client, /, schedule_id: str, words: tuple[str, ...], **
 
     \b
     Examples:
-      taskyard schedule create nightly --cron '30 2 * * *' --zone Europe/Berlin -- ./report.sh
-      taskyard schedule create tick --every 10m --overlap queue_latest --type refresh
+      taskyard schedule create nightly --cron '30 2 * * *' \\
+          --zone Europe/Berlin -- ./report.sh
+      taskyard schedule create tick --every 10m --overlap queue --type refresh
     """
     names = (
         "cron", "every", "offset", "time_zone", "start_time", "end_time", "jitter", "overlap", "missed",
         "catch_up_window", "remaining_runs", "pause_on_failure", "paused", "description",
     )  # fmt: skip
     options: Any = {name: value for name in names if (value := given.pop(name)) not in (None, ())}
-    for name in ("id", "request_id", "delay"):
+    for name in NOT_FOR_SCHEDULES:
         if given.get(name):
             raise click.UsageError(f"--{name.replace('_', '-')} is not for schedules")
     made = await client.schedules.create(schedule_id, new_task_of(words, given), **options)

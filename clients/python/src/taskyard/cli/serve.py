@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from taskyard.cli.background import find_data_dir, owner_of, start_detached, stop
+from taskyard.cli.background import find_data_dir, start_detached, stop
 from taskyard.cli.failure import MISSING, USAGE, CommandFailed
 from taskyard.cli.values import DURATION
 
@@ -92,10 +92,14 @@ def down(data_dir: Path | None, timeout: float) -> int:
     Example:
       taskyard down
     """
+    from taskyard.local_instance import owner_of
     from taskyard_standalone.settings import default_data_dir
 
     found = find_data_dir(data_dir, default_data_dir())
-    pid = owner_of(found)
+    try:
+        pid = owner_of(found)
+    except OSError as error:
+        raise CommandFailed(f"{found / 'lock'} cannot be read: {error.strerror}") from None
     if pid is None:
         raise CommandFailed(f"no `taskyard up` is running in {found}; name another with --data-dir", MISSING)
     stop(pid, timeout)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import os
 import sys
@@ -62,17 +63,35 @@ def with_client(
     return callback
 
 
-def call(connection: Connection, command: Callable[[Client], Awaitable[int | None]]) -> int:
-    """Runs a coroutine function with a client; it returns the exit code."""
+def call(
+    connection: Connection, command: Callable[[Client], Awaitable[int | None]], *, announces: bool = True
+) -> int:
+    """Runs a coroutine function with a client; it returns the exit code.
+
+    With `announces` a line is printed while the command waits for servers that do not serve.
+    """
     from taskyard import tracing
 
+    _await_start(connection)
     # A traced shell script passes its trace in this variable.
     tracing.pass_on(os.environ.get("TRACEPARENT", ""))
     _log_to_stderr(connection.debug)
-    return asyncio.run(_run(connection, command))
+    return asyncio.run(_run(connection, command, announces))
 
 
-async def _run(connection: Connection, command: Callable[[Client], Awaitable[int | None]]) -> int:
+def _await_start(connection: Connection) -> None:
+    from taskyard.cli.background import await_start
+    from taskyard.context import ContextError
+
+    try:
+        await_start(connection)
+    except ContextError as error:
+        raise CommandFailed(str(error), UNREACHABLE) from None
+
+
+async def _run(
+    connection: Connection, command: Callable[[Client], Awaitable[int | None]], announces: bool
+) -> int:
     from taskyard import errors
     from taskyard.context import ContextError
 
@@ -81,7 +100,7 @@ async def _run(connection: Connection, command: Callable[[Client], Awaitable[int
         if connection.tenant and connection.tenant != "-":
             # To an administrator a tenant that does not exist looks like an empty one.
             await client.admin.get_tenant(connection.tenant)
-        async with waiting.announced(client):
+        async with waiting.announced(client) if announces else contextlib.nullcontext():
             return await command(client) or 0
     except errors.TaskyardError as error:
         raise explain(error, client.context) from error

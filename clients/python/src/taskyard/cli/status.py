@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
 
 import click
 
 from taskyard import errors
+from taskyard.admin import Admin
+from taskyard.channels import Channels
 from taskyard.cli import screen
 from taskyard.cli.failure import FAILED, UNREACHABLE
 from taskyard.cli.lists import word
 from taskyard.cli.printing import output_option, print_message
-from taskyard.cli.session import with_client
+from taskyard.cli.session import Connection, call
 from taskyard.client import Client
 from taskyard.failover import split_addresses
 from taskyard.names import last_segment
 from taskyard.v1 import admin_service_pb2 as pb
 
 STATUS_SECONDS = 10.0
-REASON_SECONDS = 5.0
+# A taskdb waits for 5 s before it reports that it has no connection to its database.
+REASON_SECONDS = 8.0
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 @click.command()
 @output_option("table", "json", "yaml")
-@with_client
-async def status(client: Client, output: str) -> int:
+@click.pass_obj
+def status(connection: Connection, output: str) -> int:
     """Show whether work can proceed.
 
     Shows the servers and, with an administrator's key, the database and its disk, the leader of the
@@ -39,20 +41,13 @@ async def status(client: Client, output: str) -> int:
       taskyard status
       taskyard status -o json | jq .runners
     """
+    return call(connection, lambda client: _status(client, output), announces=False)
+
+
+async def _status(client: Client, output: str) -> int:
     serving = await _print_servers(client, output == "table")
     if not serving:
-        found = await reasons(client)
-        if found is not None and output != "table":
-            print_message(found, output)
-        elif found is not None:
-            screen.print_fields(_fields(found))
-        _print_problems(found)
-        if found is None:
-            click.echo(
-                "taskyard: work cannot proceed; the log of a service that does not serve has the reason",
-                err=True,
-            )
-        return UNREACHABLE
+        return await _explain_outage(client, output)
     try:
         found = await client.admin.system_status(timeout=STATUS_SECONDS)
     except (errors.PermissionDenied, errors.Unimplemented):
@@ -71,16 +66,35 @@ async def status(client: Client, output: str) -> int:
     return FAILED if found is not None and not found.operational else 0
 
 
-async def reasons(client: Client) -> pb.GetSystemStatusResponse | None:
-    """What a taskdb that runs but does not serve knows of it; none if it does not answer soon."""
+async def _explain_outage(client: Client, output: str) -> int:
+    """Print what a taskdb that runs but does not serve reports as the reason."""
+    found, problem = await _reason(client)
+    if found is not None and output != "table":
+        print_message(found, output)
+    elif found is not None:
+        screen.print_fields(_fields(found))
+    _print_problems(found)
+    if found is None:
+        click.echo(f"taskyard: work cannot proceed; {screen.clean(problem)}", err=True)
+    return UNREACHABLE
+
+
+async def _reason(client: Client) -> tuple[pb.GetSystemStatusResponse | None, str]:
+    """What taskdb knows of the system, or in one sentence why it does not know that."""
+    unknown = "the log of a service that does not serve has the reason"
     states = [await client.server_state(one) for one in split_addresses(client.context.address)]
     if all(state == "not reachable" for state in states):
-        return None
+        return None, unknown
+    channels = Channels(client.context, retries=False)
     try:
-        async with asyncio.timeout(REASON_SECONDS):
-            return await client.admin.system_status(timeout=REASON_SECONDS)
-    except (errors.TaskyardError, TimeoutError):
-        return None
+        return await Admin(channels).system_status(timeout=REASON_SECONDS), ""
+    except errors.StorageUnavailable as error:
+        # The rest is advice for programs.
+        return None, f"{error.message.partition(';')[0]}; is PostgreSQL running?"
+    except errors.TaskyardError:
+        return None, unknown
+    finally:
+        await channels.close()
 
 
 def _print_problems(found: pb.GetSystemStatusResponse | None) -> None:

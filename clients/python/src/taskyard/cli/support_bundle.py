@@ -77,7 +77,7 @@ async def support_bundle(
     \b
     Examples:
       taskyard support-bundle
-      taskyard support-bundle --log /var/log/taskdb.log --metrics db1.example.com:9420
+      taskyard support-bundle --log taskdb.log --metrics db1.example.com:9420
     """
     bundle = Bundle(secrets_of(client))
     bundle.add("versions.json", _versions())

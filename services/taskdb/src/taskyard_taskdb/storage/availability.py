@@ -27,6 +27,11 @@ class Availability:
         """What is wrong, or empty."""
         return next(iter(self._problems.values()), "")
 
+    @property
+    def outage_seconds(self) -> float:
+        """How long the outage has lasted; 0 if there is none."""
+        return self._clock() - self._since if self._problems else 0.0
+
     def lost(self, source: object, problem: str) -> None:
         """Record that `source` cannot use the database."""
         if not self._problems:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import sqlalchemy
@@ -35,20 +36,26 @@ _TENANTS = """
 """
 
 
+Report = Callable[[str], None]
+"""Takes a line of progress."""
+
+
 class SchemaError(Exception):
     """Why the schema is not as this version needs it, in one line with the remedy."""
 
 
-def upgrade(url: str) -> str:
+def upgrade(url: str, report: Report = lambda line: None) -> str:
     """Applies every missing migration and returns the revision; safe to repeat and to run concurrently.
 
     Also makes the tenants and partitions that every database has. Raises SchemaError for a database of a
     newer version or an unreleased revision, or one that cannot be reached.
     """
-    with _connect(url) as connection:
+    with _connect(url, report) as connection:
         _refuse_foreign(connection)
-        config = _config(connection)
-        command.upgrade(config, "head")
+        found = _revision(connection)
+        if found != head():
+            report(f"migrating the database from schema {found or 'none'} to {head()}")
+        command.upgrade(_config(connection, report), "head")
         connection.exec_driver_sql(_TENANTS)
         _make_partitions(connection)
         connection.commit()
@@ -117,15 +124,19 @@ def _script() -> ScriptDirectory:
     return ScriptDirectory.from_config(_config())
 
 
-def _config(connection: sqlalchemy.Connection | None = None) -> Config:
+def _config(connection: sqlalchemy.Connection | None = None, report: Report = lambda line: None) -> Config:
+    def applied(*, step: Any, **_: Any) -> None:
+        report(f"applied {step.up_revision_id}")
+
     config = Config()
+    config.attributes["on_version_apply"] = applied
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     config.attributes["connection"] = connection
     return config
 
 
 @contextmanager
-def _connect(url: str) -> Iterator[sqlalchemy.Connection]:
+def _connect(url: str, report: Report = lambda line: None) -> Iterator[sqlalchemy.Connection]:
     own = {
         "connect_timeout": database_url.connect_timeout(url, timedelta(seconds=10)),
         "application_name": "taskyard-migrate",
@@ -137,7 +148,10 @@ def _connect(url: str) -> Iterator[sqlalchemy.Connection]:
     )
     try:
         with engine.connect() as connection:
-            connection.exec_driver_sql(f"SELECT pg_advisory_lock({_MIGRATION_LOCK})")
+            tried = connection.exec_driver_sql(f"SELECT pg_try_advisory_lock({_MIGRATION_LOCK})")
+            if not tried.scalar_one():
+                report("waiting for the migration of another process")
+                connection.exec_driver_sql(f"SELECT pg_advisory_lock({_MIGRATION_LOCK})")
             connection.commit()
             yield connection
     except sqlalchemy.exc.OperationalError as error:

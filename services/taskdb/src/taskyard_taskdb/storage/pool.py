@@ -36,7 +36,7 @@ _TIMEOUTS = (pg.LockNotAvailable, pg.QueryCanceled)
 _UNAVAILABLE = ("08", "53", "57P", "25006", "58")
 
 
-READ_REFUSED = "the database cannot be reached; nothing was changed, repeat the call a moment later"
+READ_REFUSED = "nothing was changed, repeat the call a moment later"
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ class Pool:
         except StorageUnavailable as error:
             # Advice about writes would be beside the point.
             raise StorageUnavailable(
-                "not applied", retry_after=error.retry_after, message=READ_REFUSED
+                "not applied", retry_after=error.retry_after, message=f"{self._outage()}; {READ_REFUSED}"
             ) from error
 
     @asynccontextmanager
@@ -357,6 +357,11 @@ class Pool:
             raise self._no_connection(pool, pool.max_size) from None
         self._used[pool] += 1
         return connection
+
+    def _outage(self) -> str:
+        seconds = self.availability.outage_seconds
+        duration = f", for {seconds:.0f} s now" if seconds >= 1 else ""
+        return f"the database cannot be reached{duration}"
 
     def _no_connection(self, pool: ConnectionPool, most: int) -> Overloaded | StorageUnavailable:
         """Connections that are all in use are a full house; connections that cannot be made, an outage."""
