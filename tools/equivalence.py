@@ -25,6 +25,8 @@ STORES = frozenset(
         "edit_documents",
         "edit_tasks",
         "end_runs",
+        # When a lease ends that its runner has dropped; the sweep decides what follows.
+        "expire_dropped",
         "insert_leases",
         # Flags of dependencies, which decide nothing by themselves.
         "mark_prerequisite_leases",

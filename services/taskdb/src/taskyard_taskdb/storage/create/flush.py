@@ -66,8 +66,8 @@ def is_single(tasks: Sequence[NewTask]) -> bool:
 
 async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], CommitNotice]:
     """Stores what is new. Raises Refused for tasks whose slot is full, that are beyond a limit of their
-    tenant, that name an unknown prerequisite or limit or each other, that join a closed group, or whose request id
-    was used differently.
+    tenant, that name an unknown prerequisite or limit or each other, that join a closed group, or that reuse
+    a request id.
 
     Raises UniqueViolation for a taken task id, and DataError for values that the database cannot store.
     """
