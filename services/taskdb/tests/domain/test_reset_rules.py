@@ -46,7 +46,8 @@ def test_a_holder_that_does_not_stop_for_a_reset_keeps_its_lease_until_it_expire
 
 
 def test_a_cancel_takes_the_place_of_a_reset_and_a_success_stays() -> None:
-    world = World(slot="lane").running().on(RESET).on(events.CancelRequested(actor=USER))
+    cancel = events.CancelRequested(actor=USER, grace=timedelta(hours=1))
+    world = World(slot="lane").running().on(RESET).on(cancel)
     assert world.report(events.CancelledByHolder).phase is Phase.CANCELLED
     world = World(slot="lane").running().on(RESET).report(events.Succeeded)
     assert (world.phase, world.task.error) == (Phase.SUCCEEDED, None)

@@ -32,7 +32,8 @@
 //   with a lease            CANCELLED       R,T    CancelTask: the holder confirms, or it is forced
 //                                                  at the deadline; a success that comes first stays
 //   terminal, not SUCCEEDED PENDING         U      RetryTask (explicit, audited, budgets reset)
-//   with a lease            PENDING         U      BatchResetTasks: taken from a holder that hangs
+//   with a lease            PENDING         U,R,T  BatchResetTasks: taken from a holder that hangs, or
+//                                                  stopped by it first if it must not overlap
 //   external: PENDING -> RUNNING -> SUCCEEDED | FAILED   O  ReportTaskStatus (no lease)
 //
 // Nothing else is a transition; anything else is FAILED_PRECONDITION/PHASE_CONFLICT.
