@@ -35,7 +35,7 @@ test("the timeline of an external task shows the writer that came too late", asy
     await page.waitForSelector("h1 .phase-succeeded");
     await settled(page);
   }
-  assert.equal(await refused.count(), 1);
+  assert.ok((await refused.count()) > 0, "the refused report is not shown");
   assert.deepEqual(problems, []);
   await context.close();
 });
