@@ -29,11 +29,13 @@ test("the timeline of an external task shows the writer that came too late", asy
   const { page, problems, context } = await signedIn();
   await open(page, "#/tasks/default/late-writer");
   // The report is stored first and applied soon after; a refused one changes nothing, so the page is opened again.
-  while (!(await page.locator("section[aria-label=runs] .warn:has-text('A stale writer was refused')").count())) {
+  const refused = page.locator("section[aria-label=runs] .warn:has-text('A stale writer was refused')");
+  for (let turn = 0; turn < 60 && !(await refused.count()); turn += 1) {
     await page.reload();
     await page.waitForSelector("h1 .phase-succeeded");
     await settled(page);
   }
+  assert.ok((await refused.count()) > 0, "the refused report is not shown");
   assert.deepEqual(problems, []);
   await context.close();
 });

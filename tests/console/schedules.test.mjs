@@ -21,6 +21,7 @@ test("a schedule is created with its times in view, runs at once, is paused with
   await page.click("dialog button:has-text('Create the schedule')");
   await page.click("td a:has-text('by-form')");
   await page.waitForSelector("h1 .state-active");
+  await page.locator("section[aria-label='next times'] tbody tr").nth(9).waitFor();
   assert.equal(await page.locator("section[aria-label='next times'] tbody tr").count(), 10);
   await page.click("button:has-text('Run now')");
   await page.waitForSelector("h1:has-text('by-form.')");
@@ -37,7 +38,7 @@ test("a schedule is created with its times in view, runs at once, is paused with
   await page.click("button:has-text('Edit…')");
   assert.equal(await page.getByLabel("Command line").inputValue(), `sh -c "echo at $TASKYARD_SCHEDULED_TIME"`);
   await page.getByLabel("Cron lines, one a line").fill("");
-  await page.getByLabel("Or every … seconds").fill("3600");
+  await page.getByLabel("And every … seconds").fill("3600");
   await page.getByLabel("Time zone").fill("Asia/Tokyo");
   await page.click("dialog button:has-text('Save')");
   await page.waitForSelector("dd:has-text('every 1h (Asia/Tokyo)')");

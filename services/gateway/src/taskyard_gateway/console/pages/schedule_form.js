@@ -41,7 +41,7 @@ export function ScheduleForm({ me, schedule, onDone, onClose }) {
   return html`<${Confirm} title=${schedule ? `Edit ${last(schedule.name)}` : "New schedule"} action=${schedule ? "Save" : "Create the schedule"} onConfirm=${save} onClose=${onClose}>
     <div class="fields">${schedule ? null : html`${me.admin ? html`<label>Tenant <input ...${field("tenant")} /></label>` : null}<label>Id <input ...${field("id")} maxlength="55" placeholder="nightly-report" /></label>`}
     <label>Cron lines, one a line <textarea rows="2" ...${field("cron")} placeholder="30 2 * * *"></textarea></label>
-    <label>Or every … seconds <input type="number" min="1" ...${field("every")} /></label>
+    <label>And every … seconds <input type="number" min="1" ...${field("every")} /></label>
     <label>Time zone <input ...${field("timeZone")} placeholder="UTC" /></label>
     <${TypedTimes} form=${form} />
     <label>Command line <input ...${field("program")} placeholder="echo hello" disabled=${Boolean(form.template.trim())} /></label>
