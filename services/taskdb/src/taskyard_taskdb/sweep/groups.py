@@ -43,7 +43,7 @@ class GroupSweep:
 
         async def cancel(tx: Tx) -> tuple[bool, CommitNotice]:
             await leadership.check(tx)
-            page = await counts.next_to_cancel(tx)
+            page = await counts.next_to_cancel(tx, counts.CANCEL_PAGE)
             if page is None:
                 return False, CommitNotice()
             loaded = await load_for_update(tx, [key for key, _ in page.events])

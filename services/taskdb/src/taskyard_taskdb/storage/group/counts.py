@@ -148,7 +148,7 @@ class CancelPage:
     place: Mapping[str, object]
 
 
-async def next_to_cancel(tx: Tx, page: int = CANCEL_PAGE) -> CancelPage | None:
+async def next_to_cancel(tx: Tx, page: int) -> CancelPage | None:
     """A page of the tasks of a cancelled group; None without such a group.
 
     The group is not locked: who waits for a group has locked tasks before.
