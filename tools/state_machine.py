@@ -39,7 +39,7 @@ several rows match, the first one applies. If none matches, the call is rejected
 TASK_TERMINAL if the task has ended; a timer that fires too late changes nothing.
 
 A new task is PENDING: claimable at once, or waiting for tasks of `spec.after` (BLOCKED), for `not_before`
-(DELAYED), behind its slot (SLOT_BUSY) or for its owner (EXTERNAL).
+(DELAYED), behind its slot (SLOT_BUSY), for its limits (LIMITED) or for its owner (EXTERNAL).
 
 """
 

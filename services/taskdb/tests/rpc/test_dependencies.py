@@ -646,3 +646,22 @@ async def test_the_dependents_of_a_task_are_listed_by_a_filter(tenant: Caller) -
             parent="tenants/default", filter=f'spec.after = "{name("a")}"'
         )
         await anext(aiter(tenant.tasks.WatchTasks(request)))
+
+
+async def test_a_watch_shows_released_and_failed_dependents(tenant: Caller, taskdb: RunningTaskDb) -> None:
+    for task_id in ("a", "x"):
+        await tenant.create(task_id=task_id)
+    await tenant.create(task_id="b", after=after("a"))
+    await tenant.create(task_id="y", after=after("x"))
+    call = tenant.tasks.WatchTasks(task_service_pb2.WatchTasksRequest(parent="tenants/default"))
+    await call.read()
+    await taskdb.succeed(name("a"))
+    await taskdb.fail(name("x"))
+    seen: dict[str, tuple[int, int]] = {}
+    async with asyncio.timeout(60):
+        while not {"b", "y"} <= seen.keys():
+            for event in (await call.read()).events:
+                status = event.task.status
+                seen[event.task.metadata.id] = (status.phase, status.pending_reason)
+    call.cancel()
+    assert (seen["b"], seen["y"]) == ((PENDING, QUEUED), (CANCELLED, NONE))

@@ -123,11 +123,14 @@ async def _plan(client: Client, files: Sequence[Path]) -> list[tuple[Resource, C
     new: set[str] = set()
     planned: list[tuple[Resource, Change, str]] = []
     types: set[str] = set()
+    limits: set[str] = set()
     for resource in ordered:
         change = await change_of(client, resource)
         remark = ""
         if resource.kind == "TaskType" and change.verb != "unchanged":
             types.add(resource.id)
+        if resource.kind == "Limit" and change.verb == "created":
+            limits.add(resource.id)
         task_type = _task_type(resource)
         if resource.kind == "Task" and change.verb == "created":
             new.add(resource.id)
@@ -135,6 +138,8 @@ async def _plan(client: Client, files: Sequence[Path]) -> list[tuple[Resource, C
             new.add(f"groups/{resource.message.request.task.metadata.group}")
         if task_type in types and change.verb != "unchanged":
             remark = "checked once its type is applied"
+        elif change.verb != "unchanged" and not limits.isdisjoint(_limits(resource)):
+            remark = "checked once its limits are applied"
         elif resource.kind == "Task" and not new.isdisjoint(prerequisites(resource)):
             await _validate(
                 client, resource, Change(change.verb, [], partial(_check_alone, client, resource, new))
@@ -150,6 +155,14 @@ def _task_type(resource: Resource) -> str:
     if resource.kind == "Task":
         return str(resource.message.request.task.spec.task_type)
     return str(resource.message.template.spec.task_type) if resource.kind == "Schedule" else ""
+
+
+def _limits(resource: Resource) -> list[str]:
+    """The ids of the limits that a task, or the task of a schedule, names."""
+    if resource.kind not in ("Task", "Schedule"):
+        return []
+    task = resource.message.request.task if resource.kind == "Task" else resource.message.template
+    return [last_segment(use.limit) for use in task.spec.limits]
 
 
 async def _check_alone(client: Client, resource: Resource, new: set[str], *, validate_only: bool) -> None:
