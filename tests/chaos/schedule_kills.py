@@ -29,7 +29,7 @@ PARENT = "tenants/default"
 # A kill of PostgreSQL among so many kills of the leader.
 POSTGRES_EVERY = 5
 EVENTS = (105, 106, 107)
-PATIENCE = 900.0
+PATIENCE = 120.0
 
 
 @dataclass
