@@ -170,7 +170,7 @@ async def test_progress_is_0_to_100_percent_with_a_message(tenant: Caller, yard:
             await tenant.tasks.ReportTaskStatus(request)
 
 
-@pytest.mark.seed("S2.42", "S2.43", "S2.51", "S2.99", "S2.136")
+@pytest.mark.seed("S2.42", "S2.43", "S2.51", "S2.136")
 async def test_an_expired_lease_redistributes_the_workload_under_the_next_generation(
     tenant: Caller, yard: Yard, taskdb: RunningTaskDb
 ) -> None:
