@@ -44,6 +44,14 @@ test("a group shows its counts, its tasks and the graph of what they wait for", 
   for (const id of ["g-fetch", "g-compile", "g-package"]) places[id] = (await graph.getByRole("link", { name: id }).locator("rect").boundingBox()).x;
   assert.ok(places["g-fetch"] < places["g-compile"] && places["g-compile"] < places["g-package"], JSON.stringify(places));
   assert.equal(await graph.getByRole("link").count(), 3);
+  // An arrow across a column passes the boxes there.
+  const crossed = await graph.evaluate((svg) => {
+    const box = [...svg.querySelectorAll("a")].find((each) => each.textContent.includes("g-compile")).querySelector("rect").getBBox();
+    const arrow = [...svg.querySelectorAll(".edge")].find((each) => each.textContent.includes("g-package waits until g-fetch"));
+    const points = Array.from({ length: 200 }, (_, index) => arrow.getPointAtLength((arrow.getTotalLength() * index) / 199));
+    return points.filter(({ x, y }) => x > box.x && x < box.x + box.width && y > box.y && y < box.y + box.height).length;
+  });
+  assert.equal(crossed, 0, "the arrow is hidden by a box");
   assert.deepEqual(await seriousFindings(page), []);
   // What is created later appears without a click.
   await create("g-late", ["true"], INTO("build"));

@@ -40,12 +40,39 @@ function columnsOf(arrows) {
   /** @type {Item[][]} */
   const columns = [];
   for (const item of before.keys()) (columns[depth(item)] ||= []).push(item);
+  const left = makeRoom(arrows, columns, depth);
   /** @type {Map<Item, number>} */
   const rows = new Map();
   for (const column of columns) {
-    const middle = (/** @type {Item} */ item) => (before.get(item) || []).reduce((sum, each) => sum + (rows.get(each) || 0), 0) / ((before.get(item) || []).length || 1);
-    column.sort((left, right) => middle(left) - middle(right) || left.name.localeCompare(right.name));
+    const middle = (/** @type {Item} */ item) => (left.get(item) || []).reduce((sum, each) => sum + (rows.get(each) || 0), 0) / (left.get(item)?.length || 1);
+    column.sort((one, other) => middle(one) - middle(other) || one.name.localeCompare(other.name));
     column.forEach((item, index) => rows.set(item, index - (column.length - 1) / 2));
   }
   return columns;
+}
+
+/**
+ * Adds room to the columns that arrows cross, one for all arrows of a task; returns what each item has left of it.
+ * @param {Arrow[]} arrows @param {Item[][]} columns @param {(item: Item) => number} depth @returns {Map<Item, Item[]>}
+ */
+function makeRoom(arrows, columns, depth) {
+  /** @type {Map<Item, Item[]>} */
+  const left = new Map();
+  /** @type {Map<Item, Item[]>} */
+  const rooms = new Map();
+  for (const arrow of arrows) {
+    const own = rooms.get(arrow.from) || [];
+    rooms.set(arrow.from, own);
+    arrow.via = [];
+    for (let at = depth(arrow.from) + 1; at < depth(arrow.to); at += 1) {
+      if (!own[at]) {
+        own[at] = { name: "", phase: "" };
+        columns[at].push(own[at]);
+        left.set(own[at], [arrow.via.at(-1) || arrow.from]);
+      }
+      arrow.via.push(own[at]);
+    }
+    left.set(arrow.to, [...(left.get(arrow.to) || []), arrow.via.at(-1) || arrow.from]);
+  }
+  return left;
 }
