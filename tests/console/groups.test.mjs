@@ -105,3 +105,22 @@ test("a group is closed, and cancelled with a reason, after it was confirmed", a
   assert.deepEqual(problems, []);
   await context.close();
 });
+
+test("of a large group the newest 100 tasks are drawn, and the page states it", async () => {
+  await create("many-0", ["true"], INTO("many", NOWHERE));
+  const parts = Array.from({ length: 100 }, (_, index) => `many-${index + 1}`);
+  await Promise.all(parts.map((id) => create(id, ["true"], INTO("many", { after: [{ task: "many-0" }], ...NOWHERE }))));
+  await create("many-last", ["true"], INTO("many", { after: [{ task: "many-1" }, { task: "many-100" }], ...NOWHERE }));
+  const { page, problems, context } = await signedIn();
+  await open(page, "#/groups/default/many");
+  await page.waitForSelector("section[aria-label=graph] p:has-text('Of the newest 100 tasks only.')");
+  assert.equal(await page.locator("section[aria-label=tasks] tbody tr").count(), 100);
+  await page.click("button:has-text('Older tasks')");
+  await page.waitForSelector("section[aria-label=tasks] td a:text-is('many-0')");
+  // The oldest task is listed now, and still not drawn with those that wait for it.
+  assert.ok((await page.locator(".graph svg a").count()) <= 3);
+  await call("POST", "/v1/tenants/default/groups/many:cancel", {});
+  await page.waitForSelector("h1 .state-complete");
+  assert.deepEqual(problems, []);
+  await context.close();
+});
