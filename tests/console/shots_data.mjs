@@ -21,8 +21,8 @@ export async function fillYard() {
   await ensure("/v1/tenants/default/schedules?scheduleId=nightly-report", report);
   await ensure("/v1/tenants/default/schedules?scheduleId=clean-up", { description: "Removes what nobody has used for a week", every: "900s", template: { spec: shell("echo clean") } });
   const tasks = {
-    "thumbnails-1041": { metadata: { labels: { team: "media" } }, spec: shell("seq 1 200 | sed 's/^/thumbnail /'") },
-    "thumbnails-1042": { metadata: { labels: { team: "media" } }, spec: shell("seq 1 40 | sed 's/^/thumbnail /'") },
+    "thumbnails-1041": { metadata: { group: "thumbnails-2026-11-18", labels: { team: "media" } }, spec: shell("seq 1 200 | sed 's/^/thumbnail /'") },
+    "thumbnails-1042": { metadata: { group: "thumbnails-2026-11-18", labels: { team: "media" } }, spec: shell("seq 1 40 | sed 's/^/thumbnail /'") },
     "report-2026-11-16": { metadata: { labels: { team: "docs" } }, spec: { taskType: "send-report" } },
     "import-customers": { metadata: { labels: { team: "sales" } }, spec: { ...shell("echo 'line 1207: no such country: Atlantis' >&2; exit 3"), ...ONCE } },
     "extract-orders": { metadata: { labels: { team: "sales" } }, spec: shell("echo '18,204 orders'") },
