@@ -12,7 +12,7 @@ async function ensure(path, body) {
   if (status !== 200 && status !== 409) throw new Error(`${path}: ${JSON.stringify(answer)}`);
 }
 
-/** Types, a schedule, tasks in several phases, and a small graph. */
+/** Types, schedules, tasks in several phases, a small graph, and a group with its graph. */
 export async function fillYard() {
   await ensure("/v1/tenants/default/taskTypes?taskTypeId=render-video", { description: "Renders the frames of a scene", payloadSchema: base64(RENDER), ...shell("echo rendering") });
   await ensure("/v1/tenants/default/taskTypes?taskTypeId=send-report", { description: "Mails the figures of a day", ...shell("echo sent") });
@@ -21,8 +21,8 @@ export async function fillYard() {
   await ensure("/v1/tenants/default/schedules?scheduleId=nightly-report", report);
   await ensure("/v1/tenants/default/schedules?scheduleId=clean-up", { description: "Removes what nobody has used for a week", every: "900s", template: { spec: shell("echo clean") } });
   const tasks = {
-    "thumbnails-1041": { metadata: { labels: { team: "media" } }, spec: shell("seq 1 200 | sed 's/^/thumbnail /'") },
-    "thumbnails-1042": { metadata: { labels: { team: "media" } }, spec: shell("seq 1 40 | sed 's/^/thumbnail /'") },
+    "thumbnails-1041": { metadata: { group: "thumbnails-2026-11-18", labels: { team: "media" } }, spec: shell("seq 1 200 | sed 's/^/thumbnail /'") },
+    "thumbnails-1042": { metadata: { group: "thumbnails-2026-11-18", labels: { team: "media" } }, spec: shell("seq 1 40 | sed 's/^/thumbnail /'") },
     "report-2026-11-16": { metadata: { labels: { team: "docs" } }, spec: { taskType: "send-report" } },
     "import-customers": { metadata: { labels: { team: "sales" } }, spec: { ...shell("echo 'line 1207: no such country: Atlantis' >&2; exit 3"), ...ONCE } },
     "extract-orders": { metadata: { labels: { team: "sales" } }, spec: shell("echo '18,204 orders'") },
@@ -32,5 +32,16 @@ export async function fillYard() {
     "alert-on-failure": { metadata: { labels: { team: "sales" } }, spec: { ...shell("echo alert"), after: [{ task: "join-orders-and-stock", when: "DEPENDENCY_CONDITION_NOT_SUCCEEDED" }] } },
     "render-intro": { metadata: { labels: { team: "media" } }, spec: { taskType: "render-video", payload: { json: { scene: "intro", frames: 240 } }, ...GPU } },
   };
+  const release = (script, after = [], more = {}) => ({ metadata: { group: "release-4.2", labels: { team: "build" } }, spec: { ...shell(script), after: after.map((task) => ({ task })), ...ONCE, ...more } });
+  Object.assign(tasks, {
+    "fetch-sources": release("echo 'checked out 4.2'"),
+    "compile-x86": release("echo compiled", ["fetch-sources"]),
+    "compile-arm": release("echo compiled", ["fetch-sources"]),
+    "test-x86": release("echo '812 passed'", ["compile-x86"]),
+    "test-arm": release("echo 'test_clock: off by 1' >&2; exit 1", ["compile-arm"]),
+    "sign-off": release("echo signed", ["fetch-sources"], GPU),
+    "package-x86": release("echo packed", ["test-x86", "sign-off"]),
+    "announce-release": { metadata: { labels: { team: "build" } }, spec: { ...shell("echo announced"), after: [{ group: "release-4.2", when: "DEPENDENCY_CONDITION_ENDED" }] } },
+  });
   for (const [id, task] of Object.entries(tasks)) await ensure(`/v1/tenants/default/tasks?taskId=${id}`, task);
 }

@@ -36,7 +36,7 @@ async function freezes(page) {
 async function openPages(page) {
   await call("POST", "/v1/tenants/default/schedules?scheduleId=nightly", { cron: ["30 2 * * *"], template: { spec: { execution: { command: { program: "true" } } } } });
   const some = (await call("GET", "/v1/tenants/default/tasks?pageSize=1&filter=status.phase%20%3D%20SUCCEEDED")).body.tasks[0];
-  const pages = { overview: "#/overview", tasks: "#/tasks", "tasks, filtered": `#/tasks?filter=${encodeURIComponent("status.phase = FAILED")}&since=all`, task: `#/tasks/default/${some.name.split("/").pop()}`, create: "#/create", schedules: "#/schedules", schedule: "#/schedules/default/nightly", runners: "#/runners", types: "#/types", tenants: "#/tenants", keys: "#/keys", audit: "#/audit", doctor: "#/doctor" };
+  const pages = { overview: "#/overview", tasks: "#/tasks", "tasks, filtered": `#/tasks?filter=${encodeURIComponent("status.phase = FAILED")}&since=all`, task: `#/tasks/default/${some.name.split("/").pop()}`, create: "#/create", schedules: "#/schedules", schedule: "#/schedules/default/nightly", groups: "#/groups", runners: "#/runners", types: "#/types", tenants: "#/tenants", keys: "#/keys", audit: "#/audit", doctor: "#/doctor" };
   for (const [name, hash] of Object.entries(pages)) {
     let took = 0;
     for (let turn = 0; turn < 2; turn += 1) {

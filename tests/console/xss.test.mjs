@@ -32,6 +32,8 @@ before(async () => {
   await create(`${ODD}-waits`, ["echo", naughty("argument")], { ...NOWHERE, env: [{ name: "ODD", value: naughty("variable") }] });
   await create(`${ODD}-cancelled`, ["true"], NOWHERE);
   await must("POST", `/v1/tenants/default/tasks/${ODD}-cancelled:cancel`, { reason: naughty("cancel reason") });
+  await create(`${ODD}-member`, ["true"], { ...NOWHERE, metadata: { group: ODD, labels: { note: naughty("label") } } });
+  await must("POST", `/v1/tenants/default/groups/${ODD}:cancel`, { reason: naughty("group reason") });
   await must("POST", `/v1/tenants/default/tasks?taskId=${ODD}-external`, { spec: { execution: { external: {} }, ...ONCE } });
   const report = (more) => must("POST", `/v1/tenants/default/tasks/${ODD}-external:reportStatus`, more);
   await report({ phase: "TASK_PHASE_RUNNING", progress: { percent: 40, message: naughty("progress") }, details: { text: naughty("details") } });
@@ -81,6 +83,11 @@ test("what tasks carry is shown inert", async () => {
   await page.waitForSelector("h1 .phase-failed");
   await press(page, "Show");
   await inertOn(page, ["progress", "details", "error"]);
+  await open(page, `#/groups/default/${ODD}`);
+  await inertOn(page, ["group reason"], "section[aria-label=history]");
+  await open(page, `#/tasks/default/${ODD}-member`);
+  await page.waitForSelector("h1 .phase-cancelled");
+  await inertOn(page, ["group reason"]);
   await open(page, "#/tasks?columns=Labels,What,Phase,Slot,Progress");
   await inertOn(page, ["label", "argument", "progress"], "table");
   await inertOn(page, ["label"], ".chips[aria-label]");
@@ -137,10 +144,13 @@ test("what administrators see of tenants, types, keys, runners and the audit tra
   await context.close();
 });
 
-test("ids of tenants, tasks, runners, types and schedules cannot hold markup at all", async () => {
+test("ids of tenants, tasks, runners, types, schedules and groups cannot hold markup at all", async () => {
   const id = encodeURIComponent("<b>x</b>");
-  for (const path of [`/v1/tenants?tenantId=${id}`, `/v1/tenants/default/tasks?taskId=${id}`, `/v1/tenants/default/taskTypes?taskTypeId=${id}`, `/v1/tenants/default/schedules?scheduleId=${id}`]) {
+  for (const path of [`/v1/tenants?tenantId=${id}`, `/v1/tenants/default/tasks?taskId=${id}`, `/v1/tenants/default/taskTypes?taskTypeId=${id}`, `/v1/tenants/default/schedules?scheduleId=${id}`, `/v1/tenants/default/groups?groupId=${id}`]) {
     assert.equal((await call("POST", path, {}, ADMIN_KEY)).status, 400, path);
   }
+  // The webhook of a group is a URI, which has no place for markup either.
+  const callback = { url: `https://example.com/${naughty("webhook")}` };
+  assert.equal((await call("POST", `/v1/tenants/default/groups?groupId=${ODD}-hook`, { callback })).status, 400);
   assert.ok([400, 404].includes((await call("GET", `/v1/runners/${id}`, undefined, ADMIN_KEY)).status));
 });

@@ -5,6 +5,8 @@ import { live } from "./live.js";
 import { Audit } from "./pages/audit.js";
 import { Create } from "./pages/create.js";
 import { Doctor } from "./pages/doctor.js";
+import { GroupPage } from "./pages/group.js";
+import { Groups } from "./pages/groups.js";
 import { Keys } from "./pages/keys.js";
 import { Overview } from "./pages/overview.js";
 import { Runners } from "./pages/runners.js";
@@ -25,6 +27,7 @@ const PAGES = [
   ["tasks", "Tasks", Tasks, false],
   ["create", "Create", Create, false],
   ["schedules", "Schedules", Schedules, false],
+  ["groups", "Groups", Groups, false],
   ["runners", "Runners", Runners, true],
   ["types", "Task types", Types, false],
   ["tenants", "Tenants", Tenants, true],
@@ -34,7 +37,7 @@ const PAGES = [
 ];
 
 /** Pages of one thing: #/tasks/{tenant}/{id}. @type {Record<string, any>} */
-const DETAILS = { tasks: TaskPage, schedules: SchedulePage };
+const DETAILS = { tasks: TaskPage, groups: GroupPage, schedules: SchedulePage };
 
 /** @param {any} key @returns {Me} */
 function meOf(key) {
@@ -117,7 +120,8 @@ document.addEventListener("keydown", (event) => {
     const filter = document.getElementById("filter");
     if (filter) { event.preventDefault(); filter.focus(); }
   }
-  pressed = event.key;
+  // A page that begins with g is not the beginning of another move.
+  pressed = page ? "" : event.key;
 });
 
 const root = document.getElementById("app");

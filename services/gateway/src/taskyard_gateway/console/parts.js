@@ -13,6 +13,8 @@ export const Phase = ({ phase }) =>
 export const TaskLink = ({ task }) => html`<a href=${taskLink(task.name)}>${inert(last(task.name))}</a>`;
 /** @param {string} name tenants/{tenant}/tasks/{task} */
 export const taskLink = (name) => link(["tasks", name.split("/")[1], last(name)]);
+/** The page of a task, group or schedule. @param {string} name tenants/{tenant}/{collection}/{id} */
+export const nameLink = (name) => link([name.split("/")[2], name.split("/")[1], last(name)]);
 
 /** @param {{error: any}} properties */
 export const Problem = ({ error }) =>

@@ -2,16 +2,13 @@
 import { get } from "../api.js";
 import { html } from "../dom.js";
 import { inert, last, phaseOf, number, tenantOf, TERMINAL, word } from "../format.js";
-import { Phase, Problem, Table, taskLink, useRead } from "../parts.js";
+import { Graph } from "../graph.js";
+import { nameLink, Phase, Problem, Table, useRead } from "../parts.js";
 
 // More are listed below the graph, and further ones counted.
 const DRAWN = 12;
 const READ = 100;
-const WIDTH = 200;
-const GAP = 90;
-const HEIGHT = 40;
-const STEP = 52;
-const LETTERS = 24;
+const ENDED = new Set([...TERMINAL, "COMPLETE"]);
 
 /** @typedef {{name: string, phase: string, when: string, alias: string}} Neighbour */
 
@@ -23,10 +20,10 @@ export function Dependencies({ task }) {
   if (!value) return error ? html`<${Problem} error=${error} />` : null;
   const { before, behind, more } = value;
   if (!before.length && !behind.length) return null;
-  return html`<section aria-label="dependencies"><h2>Dependencies</h2><${Problem} error=${error} /><${Graph} task=${task} before=${before} behind=${behind} />
+  return html`<section aria-label="dependencies"><h2>Dependencies</h2><${Problem} error=${error} /><${Around} task=${task} before=${before} behind=${behind} />
     ${before.length > DRAWN || behind.length > DRAWN ? html`<${Table} rows=${[...before.map((each) => ({ ...each, role: "waits for" })), ...behind.map((each) => ({ ...each, role: "waited for by" }))]} empty="" key=${(/** @type {any} */ row) => row.role + row.name} columns=${[
       ["It", (/** @type {any} */ row) => row.role],
-      ["Task", (/** @type {any} */ row) => html`<a href=${taskLink(row.name)}>${inert(last(row.name))}</a>`],
+      ["Task", (/** @type {any} */ row) => html`<a href=${nameLink(row.name)}>${inert(last(row.name))}</a>`],
       ["Phase", (/** @type {any} */ row) => (row.phase ? html`<${Phase} phase=${row.phase} />` : "archived or deleted")],
       ["Condition", (/** @type {any} */ row) => row.when],
     ]} />` : null}
@@ -38,51 +35,37 @@ export function Dependencies({ task }) {
 async function neighbours(name, after) {
   const parent = `v1/tenants/${tenantOf(name)}/tasks`;
   const first = after.slice(0, READ);
-  const [found, dependents] = await Promise.all([
-    first.length ? get(`${parent}:batchGet`, { names: first.map((each) => each.task), view: "TASK_VIEW_NAME", allowMissing: true }) : { tasks: [] },
+  const names = first.map((each) => each.task).filter(Boolean);
+  const [found, groups, dependents] = await Promise.all([
+    names.length ? get(`${parent}:batchGet`, { names, view: "TASK_VIEW_NAME", allowMissing: true }) : { tasks: [] },
+    Promise.all(first.filter((each) => each.group).map((each) => get(`v1/${each.group}`).then((answer) => answer.group, unlessGone))),
     get(parent, { filter: `spec.after = "${name}"`, pageSize: READ, view: "TASK_VIEW_NAME" }),
   ]);
   const phases = new Map((found.tasks || []).map((/** @type {any} */ task) => [task.name, phaseOf(task)]));
+  for (const group of groups) if (group) phases.set(group.name, word(group.state, "GROUP_STATE_"));
   return {
-    before: first.map((each) => ({ name: each.task, phase: phases.get(each.task) || "", when: condition(each.when), alias: each.alias || "" })),
+    before: first.map((each) => ({ name: each.task || each.group, phase: phases.get(each.task || each.group) || "", when: condition(each.when), alias: each.alias || "" })),
     behind: (dependents.tasks || []).map((/** @type {any} */ task) => ({ name: task.name, phase: phaseOf(task), when: "", alias: "" })),
     more: Boolean(dependents.nextPageToken),
   };
 }
 
+/** A group that was deleted has no state. @param {any} error */
+function unlessGone(error) {
+  if (error.status === 404) return null;
+  throw error;
+}
+
 /** @param {string | undefined} when */
-const condition = (when) => word(when, "DEPENDENCY_CONDITION_").toLowerCase().replace("_", " ") || "succeeded";
+export const condition = (when) => word(when, "DEPENDENCY_CONDITION_").toLowerCase().replace("_", " ") || "succeeded";
 
 /** @param {{task: any, before: Neighbour[], behind: Neighbour[]}} properties */
-function Graph({ task, before, behind }) {
-  const sides = [before, behind].map((side) => side.slice(0, DRAWN));
-  const rows = Math.max(1, sides[0].length, sides[1].length);
-  const height = rows * STEP + 8;
-  const middle = height / 2;
-  const left = sides[0].length ? WIDTH + GAP : 4;
-  const right = left + WIDTH + GAP;
-  const width = sides[1].length ? right + WIDTH + 4 : left + WIDTH + 4;
-  const place = (/** @type {Neighbour[]} */ side, /** @type {number} */ index) => middle + (index - (side.length - 1) / 2) * STEP;
-  const curve = (/** @type {number} */ x, /** @type {number} */ from, /** @type {number} */ to) => `M ${x} ${from} C ${x + GAP / 2} ${from}, ${x + GAP / 2} ${to}, ${x + GAP - 7} ${to}`;
-  return html`<div class="scroll graph" tabindex="0" role="region" aria-label="graph of dependencies"><svg width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="group" aria-label=${`waits for ${before.length}, waited for by ${behind.length}`}>
-    <defs><marker id="arrow" viewBox="0 0 8 8" refX="1" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M 0 0 L 8 4 L 0 8 z" /></marker></defs>
-    ${sides[0].map((each, index) => html`<path class=${`edge ${TERMINAL.has(each.phase) ? "" : "open"}`} d=${curve(WIDTH + 4, place(sides[0], index), middle)} marker-end="url(#arrow)" />`)}
-    ${sides[1].map((_, index) => html`<path class="edge" d=${curve(left + WIDTH, middle, place(sides[1], index))} marker-end="url(#arrow)" />`)}
-    ${sides[0].map((each, index) => html`<${Node} x=${4} y=${place(sides[0], index)} neighbour=${each} />`)}
-    <${Node} x=${left} y=${middle} neighbour=${{ name: task.name, phase: phaseOf(task), when: "", alias: "" }} own=${true} />
-    ${sides[1].map((each, index) => html`<${Node} x=${right} y=${place(sides[1], index)} neighbour=${each} />`)}
-  </svg></div>`;
+function Around({ task, before, behind }) {
+  const own = { name: task.name, phase: phaseOf(task), own: true };
+  const [left, right] = [before, behind].map((side) => side.slice(0, DRAWN).map((each) => ({ name: each.name, phase: each.phase, note: noteOf(each) })));
+  const arrows = [...left.map((item) => ({ from: item, to: own, open: !ENDED.has(item.phase) })), ...right.map((item) => ({ from: own, to: item, open: false }))];
+  return html`<${Graph} columns=${[left, [own], right].filter((column) => column.length)} arrows=${arrows} label=${`waits for ${before.length}, waited for by ${behind.length}`} />`;
 }
 
-/** @param {{x: number, y: number, neighbour: Neighbour, own?: boolean}} properties */
-function Node({ x, y, neighbour, own }) {
-  const id = inert(last(neighbour.name));
-  const condition = neighbour.when && neighbour.when !== "succeeded" ? `, has to be ${neighbour.when}` : "";
-  const phase = neighbour.phase || "gone";
-  const title = id.length > LETTERS ? `${id.slice(0, LETTERS - 1)}…` : id;
-  const line = `${phase}${condition}${neighbour.alias ? ` → ${inert(neighbour.alias)}` : ""}`;
-  const box = html`<rect class=${own ? "node own" : "node"} x=${x} y=${y - HEIGHT / 2} width=${WIDTH} height=${HEIGHT} rx="6" />
-    <text x=${x + 10} y=${y - 3}>${title}</text>${" "}
-    <text class=${`small phase-${phase.toLowerCase()}`} x=${x + 10} y=${y + 13}>${line}</text>`;
-  return own ? html`<g>${box}</g>` : html`<a href=${taskLink(neighbour.name)}>${box}</a>`;
-}
+/** @param {Neighbour} neighbour */
+const noteOf = ({ when, alias }) => `${when && when !== "succeeded" ? `, has to be ${when}` : ""}${alias ? ` → ${inert(alias)}` : ""}`;

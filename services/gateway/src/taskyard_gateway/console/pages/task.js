@@ -1,10 +1,10 @@
 // One task: what it is, why it does or does not run, its runs, output, result and history.
 import { all, get } from "../api.js";
 import { html, useEffect } from "../dom.js";
-import { age, bytesText, clock, inert, last, phaseOf, size, TERMINAL, took, what, word } from "../format.js";
+import { age, bytesText, clock, inert, last, phaseOf, size, tenantOf, TERMINAL, took, what, word } from "../format.js";
 import { live } from "../live.js";
 import { Log } from "../log.js";
-import { Hidden, Phase, Problem, Progress, Table, taskLink, useNow, useRead } from "../parts.js";
+import { Hidden, nameLink, Phase, Problem, Progress, Table, taskLink, useNow, useRead } from "../parts.js";
 import { Dependencies } from "./dependencies.js";
 import { Explanation } from "./explain.js";
 import { scheduleLink } from "./schedules.js";
@@ -58,6 +58,8 @@ function Summary({ task, now }) {
     ["Error", status.error ? `${status.error.code || ""} ${inert(status.error.message)}` : ""],
     ["Priority", spec.priority ?? ""],
     ["Slot", inert(spec.slot)],
+    ["Limits", inert((spec.limits || []).map((/** @type {any} */ use) => `${last(use.limit)}${use.key ? `:${use.key}` : ""}${Number(use.units || 1) > 1 ? ` × ${use.units}` : ""}`).join(", "))],
+    ["Group", metadata.group ? html`<a href=${nameLink(`tenants/${tenantOf(task.name)}/groups/${metadata.group}`)}>${inert(metadata.group)}</a>` : ""],
     ["Schedule", spec.schedule ? html`<a href=${scheduleLink(spec.schedule)}>${inert(last(spec.schedule))}</a>, ${clock(spec.scheduledTime)}` : ""],
     ["Labels", inert(Object.entries(metadata.labels || {}).map(([key, value]) => `${key}=${value}`).join("  "))],
   ];
