@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 # Latency between an acknowledgement and the database's own clock.
-MARGIN = 3.0
+MARGIN = 10.0
 FIRST_LEASE = 100.0
 SESSION_LEASE = 300.0
 

@@ -11,7 +11,8 @@ def existing_tests() -> set[str]:
     return {
         name
         for folder in FOLDERS
-        for file in (ROOT / folder).rglob("test_*.py")
+        for pattern in ("test_*.py", "heavy_*.py")
+        for file in (ROOT / folder).rglob(pattern)
         for name in re.findall(r"^(?:async )?def (test_\w+)", file.read_text(), re.MULTILINE)
     }
 

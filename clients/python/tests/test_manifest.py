@@ -139,7 +139,7 @@ def test_tenants_and_task_types() -> None:
     ("text", "message"),
     [
         ("id: a", "y.yaml:1:1: kind is missing"),
-        ("kind: Pod\nid: a", "y.yaml:1:1: 'Pod' is not one of Tenant, TaskType, Schedule, Task"),
+        ("kind: Pod\nid: a", "y.yaml:1:1: 'Pod' is not one of Tenant, TaskType, Limit, Schedule, Task"),
         ("kind: Tenant\ntier: free", "y.yaml:1:1: id is missing"),
         ("kind: Tenant\nid: a\ntier: golden", "y.yaml:3:1: 'golden' is not one of free, standard"),
         ("kind: Tenant\nid: a\nquota: {weight: much}", "y.yaml:3:9: 'much' must be a number"),

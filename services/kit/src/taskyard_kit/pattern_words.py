@@ -12,6 +12,15 @@ _WORDS = {
     "^(tenants/[A-Za-z0-9._-]{1,64}/tasks/[A-Za-z0-9._-]{1,256})?$": (
         f"must be empty or tenants/TENANT/tasks/ID with an id of 1 to 256 {_ID}, like tenants/default/tasks/a"
     ),
+    "^[A-Za-z0-9._:@/+=-]{0,128}$": (
+        "must be up to 128 letters, digits and . _ : @ / + = -, like customer-7"
+    ),
+    "^tenants/[A-Za-z0-9._-]{1,64}/limits/[A-Za-z0-9._-]{1,64}$": (
+        f"must be tenants/TENANT/limits/ID with an id of 1 to 64 {_ID}, like tenants/default/limits/api"
+    ),
+    "^(tenants/[A-Za-z0-9._-]{1,64}/limits/)?[A-Za-z0-9._-]{1,64}$": (
+        f"must be tenants/TENANT/limits/ID or the id alone, of 1 to 64 {_ID}, like api"
+    ),
     "^tenants/[A-Za-z0-9._-]{1,64}/groups/[A-Za-z0-9._-]{1,265}$": (
         f"must be tenants/TENANT/groups/ID with an id of 1 to 265 {_ID}, like tenants/default/groups/nightly"
     ),

@@ -28,15 +28,18 @@ some_groups = click.argument("groups_", nargs=-1, required=True, metavar="GROUP.
 
 
 @click.group(invoke_without_command=True)
+@click.option("--filter", "filter_", default="", metavar="EXPRESSION", help="Only groups that match.")
+@output_option("table", "json", "yaml", "name", "jsonpath")
+@exact_option
 @click.pass_context
-def group(context: click.Context) -> int | None:
+def group(context: click.Context, filter_: str, output: str, exact: bool) -> int | None:
     """List groups of tasks; show, close, cancel or wait for one.
 
     `taskyard submit --group` makes a group with its first task.
 
     \b
     Examples:
-      taskyard group
+      taskyard group --filter 'state = OPEN'
       taskyard submit --group nightly -- ./part.sh 1
       taskyard group close nightly && taskyard group wait nightly
     """
@@ -44,29 +47,11 @@ def group(context: click.Context) -> int | None:
         return None
 
     async def print_all(client: Client) -> None:
-        await _print(client, "", "table", exact=False)
+        found = client.groups.list(filter_)
+        empty_message = "No groups; `taskyard submit --group` creates one."
+        await print_list(found, output, TITLES, lambda one: _row(one, exact), empty_message)
 
     return call(context.obj, print_all)
-
-
-async def _print(client: Client, filter_: str, output: str, *, exact: bool) -> None:
-    empty_message = "No groups; `taskyard submit --group` creates one."
-    await print_list(client.groups.list(filter_), output, TITLES, lambda one: _row(one, exact), empty_message)
-
-
-@group.command("list")
-@click.option("--filter", "filter_", default="", metavar="EXPRESSION", help="Only groups that match.")
-@output_option("table", "json", "yaml", "name", "jsonpath")
-@exact_option
-@with_client
-async def list_groups(client: Client, filter_: str, output: str, exact: bool) -> None:
-    """List groups, by id.
-
-    \b
-    Example:
-      taskyard group list --filter 'state = OPEN'
-    """
-    await _print(client, filter_, output, exact=exact)
 
 
 def _row(found: group_pb2.Group, exact: bool) -> tuple[str, ...]:
