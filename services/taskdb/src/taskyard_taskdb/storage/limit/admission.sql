@@ -140,7 +140,7 @@ SELECT t.tenant_id, t.task_id, t.create_time, t.kind, t.class_id, t.priority, t.
     t.version, t.phase, t.pending_reason, t.generation, t.attempt, t.retry_count, t.runner_loss_count,
     t.retry_delay, t.checkpoint_sequence, t.update_time, t.ready_time, t.next_attempt_time, t.schedule_time,
     t.start_time, t.end_time, t.total_deadline, t.last_runner_id, t.exit_code, t.error_code, t.error, t.result,
-    t.progress, t.details, t.blocked, coalesce(t.has_dependents, false), t.limited
+    t.progress, t.details, t.blocked, coalesce(t.has_dependents, false), t.group_id, t.limited
 FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_id)
 CROSS JOIN LATERAL (
     SELECT * FROM tasks WHERE tasks.tenant_id = k.tenant_id AND tasks.task_id = k.task_id FOR UPDATE SKIP LOCKED
