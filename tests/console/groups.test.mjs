@@ -11,7 +11,8 @@ const counts = (page) => page.locator("section[aria-label=counts] b").allInnerTe
 before(async () => {
   // fetch -> compile -> package, fetch -> package, check alone; compile never ends by itself.
   await create("g-fetch", ["true"], INTO("build"));
-  await create("g-check", ["false"], INTO("build"));
+  await call("POST", "/v1/tenants/default/limits?limitId=machines", { maxRunning: "4" });
+  await create("g-check", ["false"], INTO("build", { limits: [{ limit: "machines", key: "a/b", units: "2" }] }));
   await create("g-compile", ["true"], INTO("build", { after: [{ task: "g-fetch" }], ...NOWHERE }));
   await create("g-package", ["true"], INTO("build", { after: [{ task: "g-compile", when: "DEPENDENCY_CONDITION_ENDED" }, { task: "g-fetch" }], ...NOWHERE }));
 });
@@ -61,6 +62,8 @@ test("a group shows its counts, its tasks and the graph of what they wait for", 
   await page.waitForSelector("h1:has-text('g-compile')");
   await page.click("dd a:has-text('build')");
   await page.waitForSelector("h1:has-text('build')");
+  await page.click("section[aria-label=tasks] td a:has-text('g-check')");
+  await page.waitForSelector("dl div:has-text('Limits') dd:text-is('machines:a/b × 2')");
   assert.deepEqual(problems, []);
   await context.close();
 });

@@ -324,8 +324,8 @@ async def test_starts_open_again_by_time(tenant: Caller, taskdb: RunningTaskDb) 
     assert await reasons(tenant, "c") == [LIMITED]
     ((open_time,),) = await taskdb.rows("SELECT try_time FROM limits")
     assert timedelta(minutes=59) < open_time - datetime.now(UTC) < timedelta(minutes=61)
-    earlier = "time - interval '1 hour 1 second'"
-    await taskdb.execute(f"UPDATE limit_starts SET time = {earlier}, entry_time = entry_{earlier}")
+    hour = "interval '1 hour 1 second'"
+    await taskdb.execute(f"UPDATE limit_starts SET time = time - {hour}, entry_time = entry_time - {hour}")
     await taskdb.execute("UPDATE limits SET try_time = now()")
     await sweep(taskdb)
     assert await reasons(tenant, "c") == [QUEUED]
