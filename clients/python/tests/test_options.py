@@ -143,7 +143,8 @@ FLAGS = """
 --env A=b --callback https://example.com/ --callback-header a=b --overlap forbid --on-runner-lost
 fail --cpu 1 --memory 1 --disk 1 --resource gpu=1 --runner r --runner-label zone=eu --selector
 zone=eu,k!=v --prefer zone=eu,k!=v@1 --prefer runner:r --avoid zone=eu,k!=v --avoid-type t
---tag gpu --after input=first:ended,groups/parts --limit api:customer-7*3 --not-before 2026-01-01T00:00:00Z -- true
+--tag gpu --after input=first:ended,groups/parts --limit api:customer-7*3
+--not-before 2026-01-01T00:00:00Z -- true
 """
 # Affinity to what a runner executes, and runners to avoid by their id, are written in a file.
 NOT_FLAGS = NOT_OFFERED | {"placement.preferred.runners.task_types", "placement.avoid.runner_ids"}
