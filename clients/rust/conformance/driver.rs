@@ -182,6 +182,7 @@ fn dependency(given: &Map<String, Value>) -> v1::Dependency {
         task: text(given, "task").to_owned(),
         alias: text(given, "alias").to_owned(),
         when: v1::DependencyCondition::from_str_name(&when).unwrap_or_default().into(),
+        ..Default::default()
     }
 }
 
