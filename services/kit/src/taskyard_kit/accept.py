@@ -2,8 +2,9 @@
 
 grpc.aio accepts the next call of a method several passes of the event loop after the one before. While the
 loop is busy a pass takes milliseconds, and a caller waits behind all calls of the same method that arrived
-earlier, whoever sent them, before any code here can decide on their order. It also waits for all methods of
-the server anew for each call. Here each method has ACCEPTED_AT_ONCE requests for calls with gRPC's core.
+earlier, also those of other tenants, before any code here can decide on their order. It also waits for all
+methods of the server anew for each call. Here each method has ACCEPTED_AT_ONCE requests for calls with gRPC's
+core.
 
 Nothing public of grpc.aio allows for this, so it is done for the releases whose internals are known; with any
 other release the server is grpc.aio's own.

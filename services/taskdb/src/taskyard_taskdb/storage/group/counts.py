@@ -1,7 +1,7 @@
 """The counts of groups: outcomes leave deltas, which the leader adds up; then groups may be complete.
 
-A task joins a group while it holds a shared lock of it, which whoever closes the group waits for. So when a
-closed group has neither live tasks nor deltas, read in this order, none of its tasks is live.
+A task joins a group while it holds a shared lock of it; a transaction that closes the group waits for that
+lock. So when a closed group has neither live tasks nor deltas, read in this order, none of its tasks is live.
 """
 
 from __future__ import annotations
