@@ -273,13 +273,20 @@ async def test_failure_of_a_run_whose_caller_was_cancelled_is_not_logged(pool: P
 
 
 @pytest.mark.parametrize(("seconds", "ends"), [(0.05, True), (30, False)])
+@pytest.mark.parametrize("prepared", [False, True], ids=["while it is prepared", "while it runs"])
 async def test_short_statement_of_a_cancelled_caller_ends_by_itself_and_a_long_one_is_cancelled(
-    pool: Pool, seconds: float, ends: bool
+    pool: Pool, seconds: float, ends: bool, prepared: bool
 ) -> None:
+    sent = asyncio.Event()
+
     async def write() -> None:
         async with pool.single() as tx:
             slept = "WITH slept AS MATERIALIZED (SELECT pg_sleep(%s))"
-            await tx.execute(f"{slept} INSERT INTO facts SELECT 'slow', '' FROM slept", (seconds,))
+            insert = f"{slept} INSERT INTO facts SELECT %s, '' FROM slept"
+            if prepared:
+                await tx.execute(insert, (0, "prepared"))
+            asyncio.get_running_loop().call_soon(sent.set)
+            await tx.execute(insert, (seconds, "slow"))
 
     async def active() -> int:
         async with pool.reading() as tx:
@@ -292,10 +299,12 @@ async def test_short_statement_of_a_cancelled_caller_ends_by_itself_and_a_long_o
 
     writing = asyncio.create_task(write())
     async with asyncio.timeout(20):
-        while not await active():
+        await sent.wait()
+        while prepared and not await active():
             assert not writing.done()
         writing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await writing
-        assert not await active()
+        while await active():
+            pass
     assert await count(pool, "key = 'slow'") == ends

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Coroutine
 from typing import Any
 
 import psycopg
+from psycopg import waiting
 
 # Nearly every statement ends within this time.
 PATIENCE_SECONDS = 0.2
@@ -18,21 +19,20 @@ class PatientConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
     starts a process. Callers that open streams and leave them would cost more than those that stay.
     """
 
+    _exchange: Any = None
+
+    def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
+        """As psycopg's, and remembers what is waited for."""
+        self._exchange = gen
+        return super().wait(gen, *args, **kwargs)
+
     async def _try_cancel(self, *, timeout: float = 5.0) -> None:
         """What psycopg awaits before it takes the last results of an interrupted statement."""
-        if not await self._answers():
-            await super()._try_cancel(timeout=timeout)
-
-    async def _answers(self) -> bool:
-        """Whether the server sends something within PATIENCE_SECONDS."""
-        loop, socket = asyncio.get_running_loop(), self.pgconn.socket
-        readable = asyncio.Event()
-        loop.add_reader(socket, readable.set)
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                await readable.wait()
-        except TimeoutError:
-            return False
-        finally:
-            loop.remove_reader(socket)
-        return True
+            # The first answer may be that of the preparation, which the statement itself follows.
+            await waiting.wait_async(
+                self._exchange, self.pgconn.socket, interval=PATIENCE_SECONDS, timeout=PATIENCE_SECONDS
+            )
+        except psycopg.Error:
+            # It lasts, or it has failed; the latter leaves nothing to cancel.
+            await super()._try_cancel(timeout=timeout)
