@@ -28,6 +28,8 @@ FLAGS = ("--leader-ttl", "1s")
 PARENT = "tenants/default"
 # A kill of PostgreSQL among so many kills of the leader.
 POSTGRES_EVERY = 5
+# Longer than two instants of a schedule, so that some are missed.
+OUTAGE = 2.5
 EVENTS = (105, 106, 107)
 PATIENCE = 120.0
 
@@ -57,6 +59,7 @@ async def run(kills: int, schedules: int, seed: int, folder: Path) -> Outcome:
             await asyncio.sleep(rng.uniform(0.1, 1.5))
             if number % POSTGRES_EVERY == POSTGRES_EVERY - 1:
                 await asyncio.to_thread(node.kill)
+                await asyncio.sleep(OUTAGE)
                 await asyncio.to_thread(node.start)
                 outcome.counts["kills of PostgreSQL"] += 1
             else:

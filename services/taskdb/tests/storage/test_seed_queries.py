@@ -50,7 +50,8 @@ INSERT INTO logs (tenant_id, task_id, time, last_time, generation, first_sequenc
 SELECT tenant_id, task_id, create_time, create_time, 1, 1, 9, 2, repeat('x', 200)::bytea FROM tasks;
 
 INSERT INTO changes (time, event, actor_type, tenant_id, resource_id, version)
-SELECT create_time, event, 3, tenant_id, task_id, event FROM tasks, generate_series(1, 3) event;
+SELECT create_time, event, 3, tenant_id, task_id, event FROM tasks, generate_series(1, 3) event
+ORDER BY create_time, task_id, event;
 
 INSERT INTO idempotency_keys (create_time, method, tenant_id, request_id, task_id, body_hash)
 SELECT now() - n * interval '10 seconds', 1, 'd', 'request-' || n, 'task', ''
