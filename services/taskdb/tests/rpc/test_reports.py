@@ -52,6 +52,13 @@ async def test_a_report_of_a_replaced_run_is_rejected_for_good(yard: Yard) -> No
     results = await yard.report(runner, started(first), succeeded(first))
     assert [reason(result) for result in results] == ["STALE_GENERATION"] * 2
     assert (await yard.task(name)).status.generation == second.lease.generation
+    await yard.report(runner, succeeded(first))
+    request = task_service_pb2.ListAuditEventsRequest(
+        parent="tenants/default", filter=f'resource = "{name}" AND event_type = "task.report_rejected"'
+    )
+    (rejected,) = (await yard.tenant.tasks.ListAuditEvents(request)).audit_events
+    assert (rejected.actor.type, rejected.actor.id) == (common_pb2.ACTOR_TYPE_RUNNER, runner.id)
+    assert rejected.details["reason"] == "STALE_GENERATION"
 
 
 @pytest.mark.covers("ReportRuns", "LEASE_NOT_HELD")

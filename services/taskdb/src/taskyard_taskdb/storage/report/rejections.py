@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable
 from datetime import datetime
 
 from taskyard.errors import TaskyardError
@@ -38,3 +40,20 @@ def rejection(
         request_id=None,
         details=json.dumps({"reason": error.reason, "message": error.message[:1000]}),
     )
+
+
+class RecordedRejections:
+    """The rejections that this process has recorded, so that a report that is repeated leaves one change."""
+
+    def __init__(self, size: int = 10_000) -> None:
+        self._size = size
+        self._recorded: OrderedDict[Hashable, None] = OrderedDict()
+
+    def __contains__(self, rejected: Hashable) -> bool:
+        return rejected in self._recorded
+
+    def add(self, rejected: Iterable[Hashable]) -> None:
+        """Remember what was recorded, and forget the oldest beyond the size."""
+        self._recorded.update(dict.fromkeys(rejected))
+        while len(self._recorded) > self._size:
+            self._recorded.popitem(last=False)

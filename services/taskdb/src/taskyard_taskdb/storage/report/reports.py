@@ -37,6 +37,7 @@ from taskyard_taskdb.storage.batch import POISON, isolate
 from taskyard_taskdb.storage.change_log.append import TASK, ChangeRow, insert_changes
 from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Row, Tx
+from taskyard_taskdb.storage.report.rejections import RecordedRejections, rejection
 from taskyard_taskdb.storage.runner import runners
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.transition.load import StateMoved, load_for_update
@@ -115,6 +116,7 @@ class ReportWriter:
         self._pool = pool
         self._bus = bus
         self._merge_details = merge_details
+        self._rejected = RecordedRejections()
 
     async def apply(self, reports: Sequence[Report]) -> list[Outcome]:
         """One outcome per report, in order. An error is final for its report."""
@@ -151,6 +153,7 @@ class ReportWriter:
             found, notice = await self._pool.run(lambda tx: self._transact(tx, reports, part))
             await failpoints.REPORT_AFTER_COMMIT.reach()
             outcomes.update(found)
+            self._rejected.add(_rejected(reports, found))
             self._bus.publish(notice)
 
         def reject(key: Key, error: Exception) -> None:
@@ -184,8 +187,25 @@ class ReportWriter:
         notice = await write(tx, transitions, log_sequences=log_sequences)
         # After the write: the first of two equal reports may be in this very batch.
         await _recognise_repeats(tx, reports, tasks, outcomes)
+        await self._record_rejections(tx, reports, tasks, outcomes, loaded.now)
         await failpoints.REPORT_BEFORE_COMMIT.reach()
         return outcomes, notice
+
+    async def _record_rejections(
+        self,
+        tx: Tx,
+        reports: Sequence[Report],
+        tasks: Mapping[Key, TaskState],
+        outcomes: Mapping[int, Outcome],
+        now: datetime,
+    ) -> None:
+        """One change for each run whose holder reported what no longer counts."""
+        changes = [
+            rejection(tasks[reports[n].key], runner(run.runner_id), now, error, run.runner_id)
+            for run, (n, error) in _rejected(reports, outcomes).items()
+            if run not in self._rejected and 0 < run.generation <= tasks[run.key].generation
+        ]
+        await insert_changes(tx, changes)
 
     def _with_details(self, report: Report, task: TaskState) -> HolderEvent:
         """The event of a report. Raises InvalidArgument for progress whose details cannot be stored.
@@ -210,6 +230,27 @@ def _refusal(error: Exception) -> TaskyardError:
     if isinstance(error, TaskyardError):
         return StorageUnavailable("not applied")
     return FieldInvalid.of("report", f"cannot be stored: {str(error).splitlines()[0]}")
+
+
+class _Run(NamedTuple):
+    """A run whose reports were rejected."""
+
+    key: Key
+    generation: int
+    runner_id: str
+
+
+def _rejected(
+    reports: Sequence[Report], outcomes: Mapping[int, Outcome]
+) -> dict[_Run, tuple[int, TaskyardError]]:
+    """The first rejected report of each run, and why."""
+    found: dict[_Run, tuple[int, TaskyardError]] = {}
+    for n in sorted(outcomes):
+        outcome = outcomes[n]
+        if isinstance(outcome, _REJECTIONS):
+            report = reports[n]
+            found.setdefault(_Run(report.key, report.generation, report.runner_id), (n, outcome))
+    return found
 
 
 async def _recognise_repeats(
