@@ -69,7 +69,7 @@ def _check(recorded: Recorded, final: FinalState) -> Iterator[str]:
             yield from _generations(name, task)
             yield from _outcomes(name, task)
             yield from _checkpoints(name, plan, task, effects)
-            yield from _cancelled(name, plan, task, effects, recorded.entries)
+            yield from _cancelled(name, plan, task, effects, recorded)
             yield from _retries(name, plan, task)
             yield from _dependency(name, plan, task, final)
             yield from _log(name, plan, task, effects)
@@ -194,11 +194,11 @@ def _checkpoints(name: str, plan: Plan, task: StoredTask, effects: list[Effect])
 
 
 def _cancelled(
-    name: str, plan: Plan, task: StoredTask, effects: list[Effect], entries: Sequence[Entry]
+    name: str, plan: Plan, task: StoredTask, effects: list[Effect], recorded: Recorded
 ) -> Iterator[str]:
     asked = next((change for change in task.changes if change.event in CANCEL_EVENTS), None)
     if asked is None:
-        if any(entry.what == "cancelled" and entry.task == name for entry in entries):
+        if any(entry.what == "cancelled" and entry.task == name for entry in recorded.entries):
             yield f"I9 {name}: the acknowledged cancel is not in its history"
         return
     attempt = asked.attempt
@@ -211,9 +211,11 @@ def _cancelled(
             yield f"I9 {name}: a start after its cancel was charged"
     end = _end(task)
     if plan.exclusive and end is not None:
-        for effect in effects:
-            if effect.t > end.t + TICK:
-                yield f"I9 {name} acted {effect.t - end.t:.2f} s after it had ended"
+        before = [effect.t for effect in effects if effect.t <= end.t + TICK]
+        late = [effect.t for effect in effects if effect.t > end.t + TICK]
+        for t in late:
+            if not _thawed(t, before, recorded.freezes):
+                yield f"I9 {name} acted {t - end.t:.2f} s after it had ended"
                 return
 
 

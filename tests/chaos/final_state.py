@@ -80,10 +80,11 @@ class FinalState:
     instants: dict[str, list[int]] = field(default_factory=dict)
 
 
+# Without rejected reports (event 23), which change nothing of the task.
 CHANGES = """
 SELECT resource_id, id, extract(epoch FROM time)::float8, version, generation, attempt, retry_count, event,
     phase, coalesce((details ->> 'checkpoint_sequence')::bigint, 0)
-FROM change_log WHERE resource_kind = 1 AND tenant_id = 'default' ORDER BY id
+FROM change_log WHERE resource_kind = 1 AND event <> 23 AND tenant_id = 'default' ORDER BY id
 """
 RUNS = """
 SELECT task_id, generation, state, runner_id, extract(epoch FROM end_time)::float8, start_time IS NOT NULL,

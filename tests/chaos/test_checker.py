@@ -219,6 +219,14 @@ def test_an_act_right_after_the_thaw_of_a_whole_runner_is_no_overlap() -> None:
     assert not any(violation.startswith("I6") for violation in check(recorded, made.final))
 
 
+def test_an_act_right_after_the_thaw_of_a_whole_runner_is_no_act_after_the_end() -> None:
+    made = world()
+    made.effects.append(Effect(31.0, "stop", 1, "step", 1))
+    act_after_the_end(made)
+    recorded = Recorded(made.plans, made.entries, made.effects, freezes=[(30.8, 33.8)])
+    assert not any(violation.startswith("I9") for violation in check(recorded, made.final))
+
+
 def test_a_lease_lost_in_trouble_is_no_violation() -> None:
     made = world()
     lose_a_lease(made)

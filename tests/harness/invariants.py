@@ -40,7 +40,7 @@ SELECT c.*, lag(c.phase) OVER task AS phase_before, lag(c.version) OVER task AS 
     lag(c.generation) OVER task AS generation_before, lag(c.retry_count) OVER task AS retry_count_before,
     lag(c.attempt) OVER task AS attempt_before
 FROM change_log c JOIN tasks t ON (t.tenant_id, t.task_id) = (c.tenant_id, c.resource_id)
-WHERE c.resource_kind = 1 AND NOT EXISTS (SELECT FROM change_log d
+WHERE c.resource_kind = 1 AND c.event <> 23 AND NOT EXISTS (SELECT FROM change_log d
     -- An id that was given to a second task after the first was deleted.
     WHERE (d.tenant_id, d.resource_id, d.resource_kind, d.event) = (c.tenant_id, c.resource_id, 1, 21)
         AND d.id >= c.id)
@@ -50,7 +50,7 @@ SELECT s.* FROM steps s WHERE s.event = 3 AND s.attempt = s.attempt_before
 """
 
 # Events of the log: 2 scheduled, 3 started, 6 paused, 13 cancel requested, 18 retried, 19 retry scheduled,
-# 20 updated, 21 deleted.
+# 20 updated, 21 deleted. A rejected report, 23, is an event beside the task that changes nothing of it.
 RULES = (
     Rule(
         "a live task waits in exactly one place: queue, lease, timer, slot or pause",

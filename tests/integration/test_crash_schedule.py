@@ -15,7 +15,7 @@ EVENTS = (
 
 async def test_an_instant_interrupted_by_a_crash_fires_once(taskdb: CrashingTaskDb) -> None:
     await taskdb.start("schedule.before_commit=kill")
-    end = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=5)
+    end = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=8)
     made = schedule(every=1, end_time=end, overlap="SCHEDULE_OVERLAP_ALLOW", missed="MISSED_POLICY_ALL")
     await taskdb.yard.tenant.schedules.CreateSchedule(
         schedule_service_pb2.CreateScheduleRequest(parent="tenants/default", schedule_id="s", schedule=made)
