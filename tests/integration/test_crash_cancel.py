@@ -34,12 +34,15 @@ async def test_a_cancel_committed_before_a_crash_reaches_the_holder_and_the_outc
     await taskdb.start("cancel.after_commit=kill")
     yard = taskdb.yard
     held = await yard.create(5)
-    runner, _ = await yard.hello()
-    claimed = {a.lease.task: a for a in (await yard.claim(runner)).assignments}
+    # Leases and grace outlast a restart of taskdb on a busy machine.
+    runner, _ = await yard.hello(lease_seconds=120)
+    claimed = {a.lease.task: a for a in (await yard.claim(runner, lease_seconds=120)).assignments}
     obedient, quick, clumsy, draining, unstarted = (claimed[name] for name in held)
     await yard.report(runner, *(started(a) for a in (obedient, quick, clumsy, draining)))
     (waiting,) = await yard.create()
-    everything = task_service_pb2.BatchCancelTasksRequest(parent="tenants/default", names=[*held, waiting])
+    everything = task_service_pb2.BatchCancelTasksRequest(
+        parent="tenants/default", names=[*held, waiting], grace_period=duration(120)
+    )
     with pytest.raises(Unavailable):
         await taskdb.tasks.BatchCancelTasks(everything)
     await taskdb.killed()
@@ -47,7 +50,7 @@ async def test_a_cancel_committed_before_a_crash_reaches_the_holder_and_the_outc
 
     assert cancel_verdicts((await yard.renew(runner)).verdicts) == set(held)
     # The agent reconnects with a new stream and receives the verdicts again.
-    _, opened = await yard.hello(runner, held=[a.lease for a in claimed.values()])
+    _, opened = await yard.hello(runner, lease_seconds=120, held=[a.lease for a in claimed.values()])
     assert cancel_verdicts(opened.verdicts) == set(held)
     assert not (await yard.claim(runner)).assignments
     versions = [(await yard.task(name)).metadata.resource_version for name in (*held, waiting)]
@@ -69,7 +72,7 @@ async def test_a_cancel_whose_holder_is_gone_takes_effect_after_its_grace(taskdb
     await taskdb.start("cancel.after_commit=kill")
     yard = taskdb.yard
     (name,) = await yard.create()
-    runner, _ = await yard.hello()
+    runner, _ = await yard.hello(lease_seconds=120)
     (claimed,) = (await yard.claim(runner)).assignments
     await yard.report(runner, started(claimed))
     cancel = task_service_pb2.CancelTaskRequest(name=name, grace_period=duration(0.5), reason="enough")
