@@ -47,6 +47,11 @@ class FastRunnerProcess:
         found: dict[str, Any] = json.loads(line)
         return found
 
+    async def acknowledged(self) -> float:
+        """When the last outcome was acknowledged that it had reported, if it was started with --acks."""
+        assert self.process.stdout is not None
+        return float(await self.process.stdout.readline())
+
 
 @contextlib.asynccontextmanager
 async def fast_runner(plane: ControlPlane, count: int, *flags: str) -> AsyncIterator[FastRunnerProcess]:

@@ -2,7 +2,8 @@
 
 It accepts every assignment and reports start and success at once. When as many tasks as asked for are
 acknowledged, it prints one line of JSON: the times of the first assignment and the last acknowledgement, and
-for tasks that carry the time of their creation the milliseconds until they arrived here.
+for tasks that carry the time of their creation the milliseconds until they arrived here. With --acks it
+prints the time whenever an acknowledgement leaves it without tasks.
 """
 
 import argparse
@@ -27,9 +28,10 @@ STAMP = "created-at-ns="
 class FastRunner:
     """One stream; `run` returns after `count` tasks."""
 
-    def __init__(self, call: Any, count: int) -> None:
+    def __init__(self, call: Any, count: int, *, acks: bool = False) -> None:
         self._call = call
         self._count = count
+        self._acks = acks
         self._window = 0
         self._unacked = 0
         self._waiting: list[lease_pb2.RunReport] = []
@@ -64,6 +66,8 @@ class FastRunner:
                         self._held.pop(next(iter(self._held)))
                     acknowledged = message.report_ack.through_seq
                     self._wake.set()
+                    if self._acks and not self._held:
+                        print(time.monotonic(), flush=True)
             return {"first": self._first, "last": time.monotonic(), "latencies_ms": self._latencies}
         finally:
             for helper in helpers:
@@ -119,11 +123,12 @@ async def main() -> None:
     parser.add_argument("--runner-id", default="fast")
     parser.add_argument("--capacity", type=int, default=1000)
     parser.add_argument("--prefetch", type=int, default=1000)
+    parser.add_argument("--acks", action="store_true")
     arguments = parser.parse_args()
     options = client_channel_options(MAX_RECEIVE_BYTES)
     async with open_channel(arguments.address, key=os.environ["TASKYARD_KEY"], options=options) as channel:
         stub: Any = RunnerLinkServiceStub(channel)
-        runner = FastRunner(stub.Connect(), arguments.count)
+        runner = FastRunner(stub.Connect(), arguments.count, acks=arguments.acks)
         hello = link.Hello(
             protocol_version=1,
             runner_id=arguments.runner_id,
