@@ -8,7 +8,7 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test executors flood fuzz hostile httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking ha dist conformance runnerkit clients hellos schedules graphs chaos soak chaosmutations trace console-soak
+.PHONY: help setup up demo test executors flood fuzz hostile httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking ha dist conformance runnerkit clients hellos schedules graphs chaos soak chaosmutations trace console-soak bench-peers
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ volume: setup ## create and list 100,000 tasks through the command line, with ti
 
 bench: setup ## measure the hot path on a durable PostgreSQL (BENCH_ARGS=--quick for a look)
 	@.venv/bin/python -m tests.bench $(BENCH_ARGS)
+
+bench-peers: setup ## measure River, graphile-worker, pgqueuer and others beside Taskyard (PEERS_ARGS="--only river,taskyard --rounds 8")
+	@.venv/bin/python -m tests.bench.peers $(PEERS_ARGS)
 
 order: setup ## order of the change log: 400,000 contended changes, two replicas; then again without its lock
 	@.venv/bin/python -m tests.chaos.order $(ORDER_ARGS)
