@@ -87,14 +87,17 @@ class TaskCreator:
     ) -> None:
         # A replacement locks the tasks that it cancels, a limit the counters of its tenant: on their own they
         # delay no other flush.
-        alone = [[index] for index in indices if tasks[index].replaces]
+        alone: list[list[int]] = []
         together: dict[str, list[int]] = {"": []}
         for index in indices:
-            if not tasks[index].replaces:
-                tenant_id = tasks[index].tenant_id if tasks[index].limited or tasks[index].limits else ""
-                # After the others, whom it may name; it locks its prerequisites.
-                group = f"{tenant_id} after" if tasks[index].after else tenant_id
-                together.setdefault(group, []).append(index)
+            task = tasks[index]
+            if task.replaces:
+                alone.append([index])
+                continue
+            tenant_id = task.tenant_id if task.limited or task.limits else ""
+            # After the others, whom it may name; it locks its prerequisites.
+            group = f"{tenant_id} after" if task.after else tenant_id
+            together.setdefault(group, []).append(index)
         for chosen in (*together.values(), *alone):
             await self._bisect(tasks, chosen, results)
 
