@@ -7,6 +7,7 @@ keeps one prepared statement per query.
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -26,6 +27,8 @@ _COPY_BEGIN = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)
 _COPY_END = _COUNT.pack(-1)
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+# The length up to which a text that a column repeats is worth remembering.
+_REMEMBERED_LENGTH = 64
 
 
 class _Array(bytes):
@@ -125,6 +128,20 @@ def elements(encode: Encoder, values: Sequence[Any]) -> Column:
     if values and values.count(values[0]) == len(values):
         return Repeated(encode((values[0],)).elements[0], len(values))
     return encode(values).elements
+
+
+def array(encode: Encoder, values: Sequence[Any]) -> _Array:
+    """The array of a column that mostly says the same in every row: such an array is made once."""
+    first = values[0]
+    small = isinstance(first, int | None) or (isinstance(first, str) and len(first) <= _REMEMBERED_LENGTH)
+    if small and values.count(first) == len(values):
+        return _repeat(encode, first, len(values))
+    return encode(values)
+
+
+@functools.lru_cache(maxsize=4096)
+def _repeat(encode: Encoder, value: Any, count: int) -> _Array:
+    return encode((value,) * count)
 
 
 def _fixed(kind: type[_Array], code: str) -> Encoder:

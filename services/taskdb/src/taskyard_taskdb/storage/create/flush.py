@@ -57,8 +57,27 @@ class _Planned(NamedTuple):
 
 
 def is_single(tasks: Sequence[NewTask]) -> bool:
-    """Whether `write` needs one statement only, which commits by itself."""
-    return new_rows.are_few(tasks) and all(task.is_plain and not task.request_id for task in tasks)
+    """Whether `write_single` can store them: one statement, which commits by itself."""
+    return new_rows.are_few(tasks) and all(task.is_plain for task in tasks)
+
+
+async def write_single(tx: Tx, tasks: Sequence[NewTask]) -> tuple[dict[int, CreateResult], CommitNotice]:
+    """Stores what is new, in one statement; tasks whose request ids are taken have no result.
+
+    Raises UniqueViolation for a taken task id, and DataError for values that the database cannot store.
+    """
+    times = await new_rows.insert_unclaimed(tx, tasks)
+    notice = CommitNotice(changed=bool(times))
+    return _queued({position: (tasks[position], time) for position, time in times.items()}, notice), notice
+
+
+async def find_requests(tx: Tx, tasks: Mapping[int, NewTask]) -> dict[int, CreateResult | RequestIdReused]:
+    """What the requests of these tasks made before, by position; nothing for one that is not recorded."""
+    found: dict[int, CreateResult | RequestIdReused] = {}
+    for method, positions, requests in _by_method(tasks):
+        for key, made in (await request_ids.find(tx, method, requests)).items():
+            found[positions[key]] = made if isinstance(made, RequestIdReused) else Replayed(key[0], made)
+    return found
 
 
 async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], CommitNotice]:
@@ -73,29 +92,22 @@ async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], C
     fresh = [(position, task) for position, task in enumerate(tasks) if position not in results]
     if all(task.is_plain for _, task in fresh):
         notice = CommitNotice(changed=bool(fresh))
-        results |= await _write_plain(tx, fresh, notice)
+        times = await new_rows.insert(tx, Beginnings.queued([task for _, task in fresh])) if fresh else []
+        stored = {position: (task, time) for (position, task), time in zip(fresh, times, strict=True)}
+        results |= _queued(stored, notice)
     else:
         notice = await _write_gated(tx, fresh, results)
     return [results[position] for position in range(len(tasks))], notice
 
 
-async def _write_plain(
-    tx: Tx, fresh: Sequence[tuple[int, NewTask]], notice: CommitNotice
-) -> dict[int, CreateResult]:
-    """Stores tasks that concern nothing but themselves: all are queued."""
-    if not fresh:
-        return {}
-    positions, tasks = zip(*fresh, strict=True)
-    times = await new_rows.insert(tx, Beginnings.queued(tasks))
-    lanes = [(task.tenant_id, task.class_id, task.priority, task.pinned_runner) for task in tasks]
-    # The times ascend: the first of a lane is the last that is set.
-    first = dict(zip(reversed(lanes), reversed(times), strict=True))
+def _queued(stored: dict[int, tuple[NewTask, datetime]], notice: CommitNotice) -> dict[int, CreateResult]:
+    """The results of tasks that are queued since these ascending times; the notice gets their lanes."""
+    lanes = [(t.tenant_id, t.class_id, t.priority, t.pinned_runner) for t, _ in stored.values()]
+    # The first time of a lane is the last that is set.
+    first = dict(zip(reversed(lanes), (time for _, time in reversed(stored.values())), strict=True))
     counted = Counter(lanes).items()
     notice.appended = {LaneKey._make(lane): Appended(first[lane], count) for lane, count in counted}
-    return {
-        position: Created(task, time, PendingReason.QUEUED)
-        for position, task, time in zip(positions, tasks, times, strict=True)
-    }
+    return {position: Created(task, time, PendingReason.QUEUED) for position, (task, time) in stored.items()}
 
 
 async def _write_gated(
@@ -189,16 +201,7 @@ async def _check_limits(tx: Tx, planned: Sequence[_Planned]) -> None:
 
 async def _claim_requests(tx: Tx, tasks: Sequence[NewTask], results: dict[int, CreateResult]) -> None:
     reused: dict[int, Exception] = {}
-    for method in sorted({task.method for task in tasks if task.request_id}):
-        positions = {
-            (task.tenant_id, task.request_id): position
-            for position, task in enumerate(tasks)
-            if task.request_id and task.method == method
-        }
-        requests = [
-            Request(tasks[at].tenant_id, tasks[at].request_id, tasks[at].body_hash, tasks[at].task_id)
-            for at in positions.values()
-        ]
+    for method, positions, requests in _by_method(dict(enumerate(tasks))):
         for key, found in (await request_ids.claim(tx, method, requests)).items():
             if isinstance(found, RequestIdReused):
                 reused[positions[key]] = found
@@ -206,6 +209,16 @@ async def _claim_requests(tx: Tx, tasks: Sequence[NewTask], results: dict[int, C
                 results[positions[key]] = Replayed(key[0], found)
     if reused:
         raise Refused(reused)
+
+
+def _by_method(
+    tasks: Mapping[int, NewTask],
+) -> Iterator[tuple[Method, dict[tuple[str, str], int], list[Request]]]:
+    """The request ids of tasks: for each method the positions of its keys, and the requests."""
+    for method in sorted({task.method for task in tasks.values() if task.request_id}):
+        own = {at: task for at, task in tasks.items() if task.request_id and task.method == method}
+        requests = [Request(t.tenant_id, t.request_id, t.body_hash, t.task_id) for t in own.values()]
+        yield method, {request.key: at for at, request in zip(own, requests, strict=True)}, requests
 
 
 async def _database_time(tx: Tx, fresh: Sequence[tuple[int, NewTask]]) -> datetime | None:

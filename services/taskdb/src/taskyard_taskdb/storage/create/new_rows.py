@@ -43,13 +43,23 @@ async def insert(tx: Tx, new: Beginnings) -> list[datetime]:
 
     Raises UniqueViolation for a taken task id, and DataError for values that the database cannot store.
     """
-    return await (_insert_together(tx, new) if are_few(new.tasks) else _copy(tx, new))
-
-
-async def _insert_together(tx: Tx, new: Beginnings) -> list[datetime]:
-    row = await tx.fetch_row(statement("insert_tasks"), _arrays(new))
+    if not are_few(new.tasks):
+        return await _copy(tx, new)
+    row = await tx.fetch_row(statement("insert_tasks"), _arrays(new) | _keys(new.tasks, claim=False))
     assert row is not None
     return _times(row[0], len(new.tasks))
+
+
+async def insert_unclaimed(tx: Tx, tasks: Sequence[NewTask]) -> dict[int, datetime]:
+    """Store a few tasks that are queued at once, with their request ids; returns when each was created.
+
+    A task whose request id is taken is left out. Raises as `insert` does.
+    """
+    new = Beginnings.queued(tasks)
+    row = await tx.fetch_row(statement("insert_tasks"), _arrays(new) | _keys(tasks, claim=True))
+    assert row is not None
+    times = _times(row[0], len(tasks))
+    return dict(enumerate(times)) if row[1] is None else {position: times[position] for position in row[1]}
 
 
 async def _copy(tx: Tx, new: Beginnings) -> list[datetime]:
@@ -100,6 +110,10 @@ _FIELDS: dict[str, arrays.Encoder] = {
     "group_id": arrays.texts,
     "packed_policy": arrays.byteas,
 }
+
+
+# Fields that no two tasks share.
+_VARIED = ("task_id", "uid", "spec")
 
 
 def _is_timed(policy: TaskPolicy) -> bool:
@@ -215,9 +229,13 @@ def _arrays(new: Beginnings) -> dict[str, object]:
     """The parameters of insert_tasks."""
     fields = dict(zip(NewTask._fields, zip(*new.tasks, strict=True), strict=True))
     policies: Sequence[TaskPolicy] = fields["policy"]
-    columns = {name: encode(fields[name]) for name, encode in _FIELDS.items()}
+    columns = {
+        name: encode(fields[name]) if name in _VARIED else arrays.array(encode, fields[name])
+        for name, encode in _FIELDS.items()
+    }
     of_policy = {
-        name: encode([read(policy) for policy in policies]) for name, (encode, read) in _OF_POLICY.items()
+        name: arrays.array(encode, [read(policy) for policy in policies])
+        for name, (encode, read) in _OF_POLICY.items()
     }
     return {
         **columns,
@@ -225,8 +243,17 @@ def _arrays(new: Beginnings) -> dict[str, object]:
         "log": LOG_LOCK,
         "count": len(new.tasks),
         "event": ChangeEvent.TASK_CREATED.value,
-        "pending_reason": arrays.smallints(new.reasons),
-        "due_time": arrays.timestamps(new.due_times),
-        "total_timeout": arrays.intervals([policy.total_timeout for policy in policies]),
+        "pending_reason": arrays.array(arrays.smallints, new.reasons),
+        "due_time": arrays.array(arrays.timestamps, new.due_times),
+        "total_timeout": arrays.array(arrays.intervals, [policy.total_timeout for policy in policies]),
         "request_id": arrays.texts([id or None for id in fields["request_id"]]),
+    }
+
+
+def _keys(tasks: Sequence[NewTask], *, claim: bool) -> dict[str, object]:
+    """The parameters of insert_tasks that claim the request ids of tasks, if that is to be done."""
+    return {
+        "key": arrays.texts([(task.request_id or None) if claim else None for task in tasks]),
+        "method": arrays.array(arrays.smallints, [task.method for task in tasks]),
+        "body_hash": arrays.byteas([task.body_hash for task in tasks]),
     }
