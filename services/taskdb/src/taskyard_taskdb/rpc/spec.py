@@ -327,13 +327,15 @@ def _take_arguments(spec: task_pb2.TaskSpec) -> bytes:
     kind = spec.execution.WhichOneof("kind")
     if kind not in _WITH_ARGUMENTS:
         return b""
-    arguments = getattr(spec.execution, kind).args
-    if len(arguments) > _SMALL_ARGUMENTS or any(
-        len(argument) > _SMALL_ARGUMENT or "\0" in argument for argument in arguments
-    ):
-        return b""
-    encoded = spec.execution.SerializeToString()
-    del arguments[:]
+    execution = spec.execution
+    arguments = getattr(execution, kind).args
+    encoded = execution.SerializeToString()
+    if arguments:
+        if len(arguments) > _SMALL_ARGUMENTS or any(
+            len(argument) > _SMALL_ARGUMENT or "\0" in argument for argument in arguments
+        ):
+            return b""
+        del arguments[:]
     return _EXECUTION_TAG + _varint(len(encoded)) + encoded
 
 
@@ -352,7 +354,12 @@ def _take_payload(spec: task_pb2.TaskSpec) -> bytes:
     return _PAYLOAD_TAG + _varint(len(encoded)) + encoded
 
 
+_ONE_BYTE = tuple(bytes((value,)) for value in range(0x80))
+
+
 def _varint(value: int) -> bytes:
+    if value < len(_ONE_BYTE):
+        return _ONE_BYTE[value]
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)
