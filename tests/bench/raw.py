@@ -6,7 +6,7 @@ way: creates and the changes of outcomes by COPY, the claim as one statement, th
 
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 import psycopg
@@ -119,18 +119,18 @@ def copy_rate(url: str, count: int) -> float:
 def _create(connection: psycopg.Connection, task_ids: list[str], stored: bytes) -> None:
     now, names = datetime.now(UTC), arrays.texts(task_ids).elements
     # A microsecond apart, as taskdb makes them.
-    time = arrays.timestamps([now + n * timedelta(microseconds=1) for n in range(BATCH)]).elements
-    tenant, creator = _same(arrays.texts, "default"), _same(arrays.texts, "k")
-    small = {value: _same(arrays.smallints, value) for value in (1, 4, 10)}
-    class_id, three = _same(arrays.bigints, 1), _same(arrays.integers, 3)
+    time = arrays.timestamp_series(now, BATCH)
+    tenant, creator = _repeated(arrays.texts, "default"), _repeated(arrays.texts, "k")
+    small = {value: _repeated(arrays.smallints, value) for value in (1, 4, 10)}
+    class_id, three = _repeated(arrays.bigints, 1), _repeated(arrays.integers, 3)
     with connection.transaction():
         _copy(
             connection, TASKS,
             [time, time, time, small[1], small[1], class_id, three, small[1], small[10], small[4], tenant, creator,
-             names, _same(arrays.byteas, stored)],
+             names, _repeated(arrays.byteas, stored)],
         )  # fmt: skip
         _copy(connection, QUEUE, [class_id, time, small[10], tenant, names])
-        version = _same(arrays.integers, 1)
+        version = _repeated(arrays.integers, 1)
         _copy(
             connection, CREATIONS,
             [time, version, small[1], small[4], small[1], small[1], tenant, creator, names],
@@ -153,9 +153,13 @@ def _complete(connection: psycopg.Connection, claimed: Sequence[str]) -> None:
         _copy(connection, OUTCOMES, [now, *pairs, _same(arrays.texts, "default") * 2, bench, bench, twice])
 
 
-def _copy(connection: psycopg.Connection, statement: str, columns: Sequence[Sequence[bytes]]) -> None:
+def _copy(connection: psycopg.Connection, statement: str, columns: Sequence[arrays.Column]) -> None:
     with connection.cursor().copy(statement) as copy:
         copy.write(arrays.copy_data(columns))
+
+
+def _repeated(encode: arrays.Encoder, value: object) -> arrays.Repeated:
+    return arrays.Repeated(encode([value]).elements[0], BATCH)
 
 
 def _same(encode: arrays.Encoder, value: object) -> list[bytes]:

@@ -199,3 +199,42 @@ async def test_validate_only_items_store_nothing(taskdb: Any, tenant: Any, make_
         await tenant.tasks.BatchCreateTasks(batch(*items, mode=ATOMIC))
     assert mixed.value.violations[0].field == "requests[2].validate_only"
     assert await ids(taskdb) == {"taken", "made"}
+
+
+async def test_equal_items_become_tasks_of_their_own(tenant: Any, make_task: MakeTask) -> None:
+    items = [make_task(priority=7), make_task(priority=8), make_task(priority=7), make_task(priority=7)]
+    response = await tenant.tasks.BatchCreateTasks(batch(*items))
+    names = [result.created.task.name for result in response.results]
+    assert len(set(names)) == 4 and names == sorted(names)
+    stored = [await tenant.tasks.GetTask(task_service_pb2.GetTaskRequest(name=name)) for name in names]
+    assert [task.task.spec.priority for task in stored] == [7, 8, 7, 7]
+    assert [task.task.metadata.uid for task in stored] == [name.rsplit("/", 1)[1] for name in names]
+
+
+async def test_equal_items_with_a_request_id_are_one_task(tenant: Any, make_task: MakeTask) -> None:
+    items = [make_task(request_id="one"), make_task(request_id="two"), make_task(request_id="one")]
+    response = await tenant.tasks.BatchCreateTasks(batch(*items, mode=PER_ITEM))
+    first, other, again = (result.created for result in response.results)
+    assert again.task.name == first.task.name != other.task.name
+    assert again.outcome == task_service_pb2.CREATE_OUTCOME_REPLAYED
+
+
+@pytest.mark.parametrize("length", [1, 7, 8, 36, 130, 256])
+async def test_answer_names_the_task_as_a_single_create_does(
+    tenant: Any, make_task: MakeTask, length: int
+) -> None:
+    view = task_service_pb2.TASK_VIEW_NAME
+    request = make_task(task_id="s" * length)
+    request.view = view
+    single = await tenant.tasks.CreateTask(request)
+    item = make_task(task_id="b" * length)
+    (result,) = (await tenant.tasks.BatchCreateTasks(batch(item, view=view))).results
+    uid = result.created.task.metadata.uid
+    assert uid != single.task.metadata.uid
+    found = await tenant.tasks.GetTask(
+        task_service_pb2.GetTaskRequest(name=result.created.task.name, view=view)
+    )
+    assert found.task == result.created.task
+    single.task.name, single.task.metadata.id = result.created.task.name, "b" * length
+    single.task.metadata.uid = uid
+    assert result.created == single

@@ -13,7 +13,7 @@ from services.taskdb.tests.conftest import Caller, RunningTaskDb
 from services.taskdb.tests.yard import Yard, failed, started, succeeded
 from taskyard.v1 import common_pb2, lease_pb2, runner_service_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.storage.change_log import append as change_log
-from taskyard_taskdb.storage.create import flush
+from taskyard_taskdb.storage.create import new_rows
 
 MakeTask = Callable[..., task_service_pb2.CreateTaskRequest]
 COUNT = change_log.COPY_FROM + 10
@@ -64,7 +64,7 @@ async def test_a_batch_that_is_copied_in_is_stored_as_a_small_one_is(
     key = "resource_id" if table == "changes" else "task_id"
     stored = []
     for prefix, threshold in (("small", COUNT + 1), ("large", 1)):
-        monkeypatch.setattr(flush, "COPY_FROM", threshold)
+        monkeypatch.setattr(new_rows, "COPY_FROM", threshold)
         monkeypatch.setattr(change_log, "COPY_FROM", threshold)
         response = await tenant.tasks.BatchCreateTasks(varied(make_task, prefix))
         assert response.failed_count == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from taskyard import builders, errors, script
@@ -10,7 +12,8 @@ from taskyard.v1 import task_pb2, task_service_pb2
 from taskyard_taskdb.domain.spec_digest import spec_digest
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType
-from taskyard_taskdb.rpc.spec import SpecReader, resolve
+from taskyard_taskdb.rpc.spec import SpecReader
+from taskyard_taskdb.rpc.spec_defaults import resolve
 from taskyard_taskdb.storage.create import new_task
 from taskyard_taskdb.storage.tenant.tenants import Tenant
 
@@ -78,3 +81,35 @@ def test_bad_request_id_is_rejected_with_cached_labels(request_id: str) -> None:
     with pytest.raises(errors.InvalidArgument, match="request_id"):
         read(reader, task, request_id)
     assert read(reader, task, "good:2.x").request_id == "good:2.x"
+
+
+@pytest.mark.parametrize("task_id", ["a b", "-", "..", "a" * 257, "ü"])
+def test_bad_task_id_is_rejected_after_an_equal_request(task_id: str) -> None:
+    reader = SpecReader()
+    for given in ("a" * 256, "a-1", task_id):
+        request = task_service_pb2.CreateTaskRequest()
+        request.CopyFrom(TASKS[0].request)
+        request.task_id = given
+        if given != task_id:
+            assert reader.read(request, TENANT, ACTOR, None).task_id == given
+            continue
+        with pytest.raises(errors.FieldInvalid, match="task_id"):
+            reader.read(request, TENANT, ACTOR, None)
+
+
+def test_names_of_another_tenant_are_not_found_after_that_tenant_used_them() -> None:
+    reader = SpecReader()
+    request = task_service_pb2.CreateTaskRequest(task=TASKS[2].request.task)
+    request.task.metadata.parent_task = "tenants/default/tasks/parent"
+    other = task_service_pb2.CreateTaskRequest()
+    other.CopyFrom(request)
+    assert reader.read(request, TENANT, ACTOR, None).parent_task_id == "parent"
+    with pytest.raises(errors.NotFound):
+        reader.read(other, Tenant("acme", suspended=False), ACTOR, None)
+
+
+def test_ids_ascend_also_across_draws() -> None:
+    reader = SpecReader()
+    drawn = reader.draw_uids(5000) + reader.draw_uids(1) + reader.draw_uids(3)
+    assert drawn == sorted(set(drawn))
+    assert all(UUID(uid).version == 7 and str(UUID(uid)) == uid for uid in drawn)

@@ -20,7 +20,7 @@ from taskyard_taskdb.domain.task import Actor, TaskState
 from taskyard_taskdb.domain.transition import Enqueue, SetTimer, TakeSlot, Transition
 from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.storage.change_log import append as change_log
-from taskyard_taskdb.storage.create import flush
+from taskyard_taskdb.storage.create import new_rows
 from taskyard_taskdb.storage.transition.load import load_for_update
 
 MakeTask = Callable[..., task_service_pb2.CreateTaskRequest]
@@ -65,7 +65,7 @@ async def test_stored_state_is_that_of_the_pure_function(
 async def test_state_of_a_large_batch_is_that_of_the_pure_function(
     taskdb: Any, tenant: Any, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (flush, change_log):
+    for module in (new_rows, change_log):
         monkeypatch.setattr(module, "COPY_FROM", 1)
     await compare_states(taskdb, tenant, make_task)
 

@@ -16,8 +16,9 @@ from taskyard.v1 import task_pb2, task_service_pb2
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.rpc.spec import SpecReader
+from taskyard_taskdb.storage.connection import PatientConnection
 from taskyard_taskdb.storage.create.creator import TaskCreator
-from taskyard_taskdb.storage.create.new_task import Created, NewTask
+from taskyard_taskdb.storage.create.new_task import Created, NewTask, Replayed
 from taskyard_taskdb.storage.create.placement_classes import ClassCache
 from taskyard_taskdb.storage.pool import Pool, PoolOptions
 from taskyard_taskdb.storage.tenant.tenants import Tenant
@@ -212,3 +213,61 @@ async def test_racing_replacements_leave_one_task(
     heads = await rows(pools[0], "SELECT head_task_id FROM slots")
     assert len(live) == 1 and live[0][1] == 1
     assert queued == heads == [(live[0][0],)]
+
+
+@pytest.mark.parametrize("request_id", ["", "r"])
+@pytest.mark.parametrize("count", [1, 20])
+async def test_storing_a_few_tasks_is_one_exchange(
+    pools: list[Pool],
+    creators: list[TaskCreator],
+    make_task: MakeTask,
+    monkeypatch: pytest.MonkeyPatch,
+    count: int,
+    request_id: str,
+) -> None:
+    def batch(name: str) -> list[NewTask]:
+        ids = [request_id and f"{request_id}-{name}-{n}" for n in range(count)]
+        return new_tasks([make_task(request_id=id) for id in ids])
+
+    # Until the statement is prepared on every connection, and the class is stored.
+    for n in range(8):
+        await creators[0].create_each(batch(f"first{n}"))
+    exchanges: list[object] = []
+    wait = PatientConnection.wait
+
+    def counted(connection: PatientConnection, gen: Any, *args: Any, **kwargs: Any) -> Any:
+        # A change of the mode sends nothing.
+        if gen.__name__ != "_set_autocommit_gen":
+            exchanges.append(gen)
+        return wait(connection, gen, *args, **kwargs)
+
+    monkeypatch.setattr(PatientConnection, "wait", counted)
+    results = await creators[0].create_each(batch("second"))
+    assert all(isinstance(result, Created) for result in results), results
+    assert len(exchanges) == 1
+    stored = await rows(pools[1], "SELECT count(*) FROM idempotency_keys WHERE request_id LIKE '%second%'")
+    assert stored == [(count if request_id else 0,)]
+
+
+async def test_a_flush_with_repeats_stores_the_others(
+    pools: list[Pool], creators: list[TaskCreator], make_task: MakeTask
+) -> None:
+    made = (await creators[0].create_each(new_tasks([make_task(request_id="old")])))[0]
+    assert isinstance(made, Created)
+    requests = [
+        make_task(request_id="new", priority=3),
+        make_task(request_id="old"),
+        make_task(priority=4),
+        make_task(request_id="old", priority=5),
+        make_task(request_id="newer", priority=6),
+    ]
+    results = await creators[1].create_each(new_tasks(requests))
+    kinds = [type(result).__name__ for result in results]
+    assert kinds == ["Created", "Replayed", "Created", "RequestIdReused", "Created"]
+    assert results[1] == Replayed("default", made.task.task_id)
+    stored = await rows(pools[0], "SELECT priority, create_time FROM tasks ORDER BY create_time")
+    times = [result.create_time for result in results if isinstance(result, Created)]
+    assert [priority for priority, _ in stored] == [10, 3, 4, 6]
+    assert [time for _, time in stored[1:]] == times
+    changes = await rows(pools[0], "SELECT request_id FROM changes ORDER BY id")
+    assert changes == [("old",), ("new",), (None,), ("newer",)]

@@ -88,7 +88,8 @@ def fill_created(task: task_pb2.Task, created: Created, view: int) -> None:
     """Fill in the task that was just stored, without reading it back."""
     new = created.task
     task.name = new.name
-    _identify(task.metadata, new.task_id, uuid_text(new.uid), 1 if created.admit_time is None else 2)
+    uid = new.task_id if new.uid is None else uuid_text(new.uid)
+    _identify(task.metadata, new.task_id, uid, 1 if created.admit_time is None else 2)
     status = task.status
     status.phase = task_pb2.TASK_PHASE_PENDING
     if view == NAME:

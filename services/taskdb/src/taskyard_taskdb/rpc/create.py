@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+import time
+from collections.abc import Mapping, Sequence, Set
+from typing import Any, NamedTuple
 
-from taskyard import status as wire
 from taskyard import tracing
 from taskyard.errors import (
     BatchTooLarge,
     FieldInvalid,
-    Internal,
     InvalidArgument,
     LeaseNotHeld,
     StaleGeneration,
@@ -20,14 +18,14 @@ from taskyard.errors import (
 )
 from taskyard.v1 import common_pb2, lease_pb2, lease_service_pb2, task_service_pb2
 from taskyard_kit import wellformed
-from taskyard_kit.logs import get_log
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.domain import names
 from taskyard_taskdb.domain.group import children_group
 from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.task import Actor
-from taskyard_taskdb.domain.words import ActorType, Admission, Kind
+from taskyard_taskdb.domain.words import ActorType, Kind
 from taskyard_taskdb.rpc import access, convert
+from taskyard_taskdb.rpc.create_answers import PART_SECONDS, Rest, batch_response, response
 from taskyard_taskdb.rpc.entities import EntityChecks
 from taskyard_taskdb.rpc.response_size import MAX_RESPONSE_BYTES
 from taskyard_taskdb.rpc.schema_checks import SchemaChecks
@@ -50,17 +48,17 @@ Response = task_service_pb2.CreateTaskResponse
 BatchRequest = task_service_pb2.BatchCreateTasksRequest
 BatchResponse = task_service_pb2.BatchCreateTasksResponse
 
-Rest = Callable[[], Awaitable[None]]
-"""What a call with much work awaits between its parts."""
-
-log = get_log(__name__)
-
 MAX_BATCH = 1000
 MAX_CHILDREN = 100
-# Items that are converted before the event loop runs other calls: about half a millisecond of work.
-_SLICE = 10
-# Results that are converted likewise.
-_ANSWERED = 100
+# The size up to which an item is compared with those before it.
+_REPEATED_BYTES = 4096
+
+
+class _Items(NamedTuple):
+    """The items of a batch as tasks, or why each is none, and the indices of those that are only checked."""
+
+    read: Sequence[NewTask | TaskyardError]
+    checked: Set[int]
 
 
 class CreateHandler:
@@ -122,7 +120,7 @@ class CreateHandler:
             result = await self._queues.submit(task)
         context.add_done_callback(_after_reply)
         records = await self._read_existing([result])
-        return _response(result, convert.chosen_view(request.view, convert.FULL), records)
+        return response(result, convert.chosen_view(request.view, convert.FULL), records)
 
     async def BatchCreateTasks(self, request: BatchRequest, context: Any) -> BatchResponse:
         _validate_frame(request)
@@ -139,14 +137,14 @@ class CreateHandler:
         if request.request_id and not atomic:
             raise FieldInvalid.of("request_id", "is for mode ATOMIC; give each item its own")
         batch_hash = _hash_batch(request) if request.request_id else b""
-        read = await self._read_items(request, tenant)
+        items = await self._read_items(request, tenant)
         with self._queues.batch(tenant_id):
             results = await (
-                self._create_all(read, request, batch_hash) if atomic else self._create_each(read, request)
+                self._create_all(items, request, batch_hash) if atomic else self._create_each(items)
             )
         context.add_done_callback(_after_reply)
         records = await self._read_existing(results)
-        return await _batch_response(results, view, records, self._rest)
+        return await batch_response(results, view, records, self._rest)
 
     async def create_children(self, tenant_id: str, items: Sequence[Request], actor: Actor) -> list[str]:
         """Create all of these tasks or none, and return their names.
@@ -161,41 +159,62 @@ class CreateHandler:
             results = await self._create_all(read, request, b"")
         return [names.task_name(tenant_id, _id_of(result)) for result in results]
 
-    async def _read_items(
-        self, request: BatchRequest, tenant: Tenant, actor: Actor | None = None
-    ) -> list[NewTask | TaskyardError]:
+    async def _read_items(self, request: BatchRequest, tenant: Tenant, actor: Actor | None = None) -> _Items:
         if tenant.max_storage_bytes and not all(item.validate_only for item in request.requests):
             await self._stored.admit(tenant.tenant_id, tenant.max_storage_bytes, request.ByteSize())
         actor, traceparent = actor or access.caller(), _traceparent()
         named = {item.task.spec.task_type for item in request.requests}
-        rules = await self._types.find_all(tenant.tenant_id, named)
+        found = await self._types.find_all(tenant.tenant_id, named)
+        rules = {name: of_type for name, of_type in found.items() if of_type is not None}
         read: list[NewTask | TaskyardError] = []
-        specs = {
-            index: (item.task.spec, found)
-            for index, item in enumerate(request.requests)
-            if (found := rules.get(item.task.spec.task_type)) is not None
-        }
-        missing = await self._entities.missing(tenant.tenant_id, specs)
+        checked: set[int] = set()
+        missing = await self._missing_entities(request, tenant.tenant_id, rules) if rules else {}
+        uids = self._specs.draw_uids(len(request.requests))
+        # Equal items are read once.
+        known: dict[bytes, NewTask] = {}
+        pause_at = time.perf_counter() + PART_SECONDS
         for index, item in enumerate(request.requests):
-            if index % _SLICE == _SLICE - 1:
+            if time.perf_counter() >= pause_at:
                 await self._rest()
+                pause_at = time.perf_counter() + PART_SECONDS
+            encoded = item.SerializeToString() if item.ByteSize() <= _REPEATED_BYTES else None
+            same = known.get(encoded) if encoded is not None else None
             try:
+                if same is not None:
+                    of_type = rules.get(same.task_type) if rules else None
+                    read.append(self._specs.repeat(same, uids[index], of_type))
+                    continue
                 if item.parent not in ("", request.parent):
                     raise FieldInvalid.of("parent", f"must be empty or {request.parent}, not {item.parent!r}")
-                wellformed.check(item)
+                wellformed.check(item, encoded)
                 of_type = rules.get(item.task.spec.task_type)
                 if of_type is not None:
                     await self._check_payload(item, tenant.tenant_id, of_type)
                 if index in missing:
                     raise missing[index]
-                task = self._specs.read(item, tenant, actor, traceparent, of_type)
+                repeatable = not (item.task_id or item.validate_only)
+                if item.validate_only:
+                    checked.add(index)
+                task = self._specs.read(item, tenant, actor, traceparent, of_type, uids[index])
                 _check_kind(task, embedded=False)
                 read.append(task)
+                if repeatable and encoded is not None:
+                    known[encoded] = task
             except InvalidArgument as error:
                 read.append(prefixed(error, f"requests[{index}]."))
             except TaskyardError as error:
                 read.append(error)
-        return read
+        return _Items(read, checked)
+
+    async def _missing_entities(
+        self, request: BatchRequest, tenant_id: str, rules: Mapping[str, TypeRules]
+    ) -> dict[int, TaskyardError]:
+        specs = {
+            index: (item.task.spec, found)
+            for index, item in enumerate(request.requests)
+            if (found := rules.get(item.task.spec.task_type)) is not None
+        }
+        return await self._entities.missing(tenant_id, specs)
 
     async def _check_payload(self, request: Request, tenant_id: str, rules: TypeRules) -> None:
         rules.check_enabled()
@@ -203,23 +222,23 @@ class CreateHandler:
         await self._schemas.check_payload(tenant_id, rules, payload, "task.spec.payload")
 
     async def _create_all(
-        self, read: Sequence[NewTask | TaskyardError], request: BatchRequest, batch_hash: bytes
+        self, items: _Items, request: BatchRequest, batch_hash: bytes
     ) -> list[CreateResult | Exception]:
         tasks: list[NewTask] = []
-        for index, item in enumerate(read):
+        for index, item in enumerate(items.read):
             if isinstance(item, TaskyardError):
                 raise at_index(item, index)
             tasks.append(item)
         if request.request_id:
             tasks = _share_request_id(tasks, request.request_id, batch_hash)
-        checks = [item.validate_only for item in request.requests]
-        if any(checks) and not all(checks):
-            differing = checks.index(not checks[0])
+        if items.checked and len(items.checked) < len(tasks):
+            first = 0 in items.checked
+            differing = next(index for index in range(len(tasks)) if (index in items.checked) != first)
             raise FieldInvalid.of(
                 f"requests[{differing}].validate_only", "must be the same for all items of an atomic batch"
             )
         try:
-            if checks[0]:
+            if items.checked:
                 return [await self._check(task, index) for index, task in enumerate(tasks)]
             return list(await self._creator.create_all(tasks))
         except Refused as refused:
@@ -238,21 +257,21 @@ class CreateHandler:
         except TaskyardError as error:
             return error
 
-    async def _create_each(
-        self, read: Sequence[NewTask | TaskyardError], request: BatchRequest
-    ) -> list[CreateResult | Exception]:
+    async def _create_each(self, items: _Items) -> list[CreateResult | Exception]:
         decided: dict[int, CreateResult | Exception] = {}
         fresh: dict[int, NewTask] = {}
-        for index, item in enumerate(read):
+        for index, item in enumerate(items.read):
             if isinstance(item, TaskyardError):
                 decided[index] = item
-            elif request.requests[index].validate_only:
+            elif index in items.checked:
                 decided[index] = await self._try(item)
             else:
                 fresh[index] = item
         results = await self._creator.create_each(list(fresh.values()))
+        if not decided:
+            return results
         decided.update(zip(fresh, results, strict=True))
-        return [decided[index] for index in range(len(read))]
+        return [decided[index] for index in range(len(items.read))]
 
     async def _read_existing(
         self, results: Sequence[CreateResult | Exception]
@@ -309,60 +328,6 @@ def _share_request_id(tasks: Sequence[NewTask], request_id: str, batch_hash: byt
         )
         for index, task in enumerate(tasks)
     ]
-
-
-_OUTCOMES = {
-    Created: task_service_pb2.CREATE_OUTCOME_CREATED,
-    Replayed: task_service_pb2.CREATE_OUTCOME_REPLAYED,
-    Dropped: task_service_pb2.CREATE_OUTCOME_DROPPED,
-}
-
-
-def _response(result: CreateResult, view: int, records: Mapping[tasks.Key, tasks.TaskRecord]) -> Response:
-    response = Response()
-    _fill(response, result, view, records)
-    return response
-
-
-def _fill(
-    response: Response, result: CreateResult, view: int, records: Mapping[tasks.Key, tasks.TaskRecord]
-) -> None:
-    response.outcome = _OUTCOMES[type(result)]
-    if isinstance(result, Created):
-        convert.fill_created(response.task, result, view)
-        replaces_all = result.task.replaces and result.task.admission is Admission.REPLACE
-        if replaces_all or result.replaced:
-            response.outcome = task_service_pb2.CREATE_OUTCOME_REPLACED
-            response.replaced_tasks.extend(
-                names.task_name(result.task.tenant_id, id) for id in result.replaced
-            )
-        return
-    record = records.get((result.tenant_id, result.task_id))
-    if record is None:
-        # The task was deleted meanwhile; the response still names it.
-        response.task.name = names.task_name(result.tenant_id, result.task_id)
-        response.task.metadata.id = result.task_id
-    else:
-        response.task.CopyFrom(convert.task_message(record, view))
-
-
-async def _batch_response(
-    results: Sequence[CreateResult | Exception],
-    view: int,
-    records: Mapping[tasks.Key, tasks.TaskRecord],
-    rest: Rest,
-) -> BatchResponse:
-    response = BatchResponse()
-    for index, result in enumerate(results):
-        if index % _ANSWERED == _ANSWERED - 1:
-            await rest()
-        item = response.results.add()
-        if isinstance(result, Exception):
-            item.error.CopyFrom(wire.to_status(public_error(result)))
-            response.failed_count += 1
-        else:
-            _fill(item.created, result, view, records)
-    return response
 
 
 def _traceparent() -> str | None:
@@ -442,12 +407,3 @@ def at_index(error: Exception, index: int) -> Exception:
         error = prefixed(error, f"requests[{index}].")
     error.extra = {**error.extra, "index": str(index)}
     return error
-
-
-def public_error(error: Exception) -> TaskyardError:
-    """The error to return to the caller; the detail of an unexpected one goes to the log only."""
-    if isinstance(error, TaskyardError):
-        return error
-    correlation_id = uuid.uuid4().hex
-    log.error("item_failed", correlation_id=correlation_id, error=repr(error))
-    return Internal(correlation_id)

@@ -25,7 +25,8 @@ from taskyard_taskdb.domain.words import LIVE, Kind, Phase
 from taskyard_taskdb.rpc import access, pages
 from taskyard_taskdb.rpc.actions import ActionHandler
 from taskyard_taskdb.rpc.convert import raw_payload
-from taskyard_taskdb.rpc.create import CreateHandler, public_error
+from taskyard_taskdb.rpc.create import CreateHandler
+from taskyard_taskdb.rpc.create_answers import public_error
 from taskyard_taskdb.rpc.response_size import MAX_RESPONSE_BYTES, fitting
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.rpc.validate import MAX_STRUCT_BYTES, check_payload, check_struct, parse_json, validate

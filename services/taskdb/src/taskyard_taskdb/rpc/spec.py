@@ -1,7 +1,7 @@
 """A CreateTaskRequest becomes a NewTask: validated, with defaults, slot, policy and placement class.
 
 Most tasks differ from earlier ones only in payload, arguments and ids. The validation of the rest and the
-values derived from it are cached as a template.
+values derived from it are cached: those of the spec as a template, those of the whole request as a shape.
 """
 
 from __future__ import annotations
@@ -10,42 +10,30 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Mapping
-from datetime import UTC, timedelta
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
-from google.protobuf import duration_pb2
-
-from taskyard.errors import FieldInvalid, NotFound, TaskTypeUnknown
-from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
+from taskyard.errors import FieldInvalid, NotFound
+from taskyard.v1 import task_pb2, task_service_pb2
 from taskyard_taskdb.domain import search_fields
+from taskyard_taskdb.domain.dependency import Prerequisite
 from taskyard_taskdb.domain.egress import Egress
+from taskyard_taskdb.domain.limit import LimitUse
 from taskyard_taskdb.domain.policy import DEFAULT_POLICY, TaskPolicy
 from taskyard_taskdb.domain.task import Actor
-from taskyard_taskdb.domain.words import Admission, Jitter, Kind, Overlap, Restart, RunnerLostPolicy
+from taskyard_taskdb.domain.words import Admission, Kind
 from taskyard_taskdb.rpc.dependencies import take_after
-from taskyard_taskdb.rpc.ids import Uuid7, uuid_text
+from taskyard_taskdb.rpc.ids import Uuid7, uuid_bytes
 from taskyard_taskdb.rpc.limit_uses import take_limits
 from taskyard_taskdb.rpc.placement import PlacedClass, PlacementClasses
-from taskyard_taskdb.rpc.type_rules import DEFAULT_PRIORITY, TypeRules
+from taskyard_taskdb.rpc.spec_defaults import policy_of, resolve
+from taskyard_taskdb.rpc.type_rules import TypeRules
 from taskyard_taskdb.rpc.validate import check_metadata, check_payload, check_spec, validate
 from taskyard_taskdb.rpc.webhooks import check_callback
 from taskyard_taskdb.storage.create.new_task import NewTask
 from taskyard_taskdb.storage.tenant.tenants import Tenant
 
-_KINDS = {
-    "command": Kind.COMMAND,
-    "script": Kind.SCRIPT,
-    "container": Kind.CONTAINER,
-    "wasm": Kind.WASM,
-    "function": Kind.FUNCTION,
-    "external": Kind.EXTERNAL,
-    "embedded": Kind.EMBEDDED,
-}
-_DURATIONS: Final = ("stop_grace_period", "orphan_timeout", "retention")
 # Fields of a spec that only the server sets.
 _OUTPUT: Final = ("schedule", "scheduled_time")
-_BACKOFF_DURATIONS: Final = ("initial", "max")
-_ORPHAN_TIMEOUT = timedelta(hours=1)
 # Number of cached specs, and the size above which a spec is not cached.
 _CACHE_SIZE = 2000
 _CACHED_BYTES = 4096
@@ -60,42 +48,9 @@ _WITHOUT_EXECUTION = b"\0"
 _WITH_ARGUMENTS: Final = ("command", "script")
 _SMALL_ARGUMENTS = 4096
 _SMALL_ARGUMENT = 32_000
-# Length of a plain request id, which cannot break its rule.
-_PLAIN_ID_LENGTH = 64
-
-
-def _duration(value: timedelta) -> duration_pb2.Duration:
-    made = duration_pb2.Duration()
-    made.FromTimedelta(value)
-    return made
-
-
-def _default_spec() -> task_pb2.TaskSpec:
-    policy = DEFAULT_POLICY
-    spec = task_pb2.TaskSpec(
-        priority=DEFAULT_PRIORITY,
-        admission=task_pb2.ADMISSION_POLICY_QUEUE,
-        overlap=task_pb2.OVERLAP_POLICY_ALLOW,
-        on_runner_lost=task_pb2.RUNNER_LOST_POLICY_WAIT,
-        stop_grace_period=_duration(policy.stop_grace_period),
-        orphan_timeout=_duration(_ORPHAN_TIMEOUT),
-        retention=_duration(policy.retention),
-    )
-    retry = spec.retry
-    retry.restart = common_pb2.RestartPolicy.ValueType(policy.restart)
-    retry.max_retries = policy.max_retries
-    retry.max_runner_losses = policy.max_runner_losses
-    retry.backoff.initial.FromTimedelta(policy.backoff_initial)
-    retry.backoff.max.FromTimedelta(policy.backoff_max)
-    retry.backoff.factor = policy.backoff_factor
-    retry.backoff.jitter = common_pb2.JitterPolicy.ValueType(policy.jitter)
-    return spec
-
-
-_DEFAULTS = _default_spec()
-_DEFAULTS_WITH_SLOT = task_pb2.TaskSpec()
-_DEFAULTS_WITH_SLOT.CopyFrom(_DEFAULTS)
-_DEFAULTS_WITH_SLOT.overlap = task_pb2.OVERLAP_POLICY_FORBID
+# Lengths of plain ids, which cannot break their rules.
+_REQUEST_ID_LENGTH = 64
+_TASK_ID_LENGTH = 256
 
 
 class _Template(NamedTuple):
@@ -116,6 +71,24 @@ class _Template(NamedTuple):
     searched: Mapping[str, str]
 
 
+class _Shape(NamedTuple):
+    """The values derived from a request without payload, removed arguments and ids."""
+
+    template: _Template
+    parent_task_id: str | None
+    annotations: bytes | None
+    labels: Mapping[str, str]
+    packed_labels: str | None
+    group_id: str | None
+    after: tuple[Prerequisite, ...]
+    limits: tuple[LimitUse, ...]
+    # The encoded dependencies and limits of the spec.
+    relations: bytes
+
+
+_ShapeKey = tuple[str, bytes, bool, bytes]
+
+
 class SpecReader:
     """Converts requests to NewTasks."""
 
@@ -123,8 +96,13 @@ class SpecReader:
         self.classes = PlacementClasses()
         self.egress = egress or Egress()
         self._ids = Uuid7()
+        self._shapes: OrderedDict[_ShapeKey, _Shape] = OrderedDict()
         self._templates: OrderedDict[bytes, _Template] = OrderedDict()
         self._valid_rests: OrderedDict[bytes, None] = OrderedDict()
+
+    def draw_uids(self, count: int) -> list[str]:
+        """New ids for `read` and `repeat`, in ascending order."""
+        return self._ids.draw_texts(count)
 
     def read(
         self,
@@ -133,33 +111,28 @@ class SpecReader:
         actor: Actor,
         traceparent: str | None,
         rules: TypeRules | None = None,
+        uid: str = "",
     ) -> NewTask:
         """The task to store, under the rules of its type if that is registered. The request is modified.
 
         Raises FieldInvalid or TooLarge, TaskTypeUnknown, or NotFound for a foreign parent_task;
         TaskTypeDisabled by its type. SchemaChecks compares the payload with the type's schema before.
         """
-        body_hash = _hash(request) if request.request_id else b""
+        request_id, given_id = request.request_id, request.task_id
+        body_hash = _hash(request) if request_id else b""
         if rules is not None:
             rules.check_enabled()
-        searched = rules.searched(request.task.spec) if rules is not None else {}
-        payload = _take_payload(request.task.spec)
-        after, dependencies = take_after(request.task.spec, tenant.tenant_id)
-        limits, uses = take_limits(request.task.spec, tenant.tenant_id)
-        execution = _take_arguments(request.task.spec) if rules is None else b""
-        template = self._template(request.task.spec, rules, without_execution=bool(execution))
-        self._validate_rest(request)
-        metadata = request.task.metadata
-        if after and template.kind is Kind.EXTERNAL:
-            raise FieldInvalid.of("task.spec.after", "must be empty: the owner of an external task starts it")
-        if limits and template.kind in (Kind.EXTERNAL, Kind.EMBEDDED):
-            problem = f"must be empty: {template.kind.name.lower()} tasks are not admitted by limits"
-            raise FieldInvalid.of("task.spec.limits", problem)
-        uid = self._ids.draw()
+        spec = request.task.spec
+        searched = rules.searched(spec) if rules is not None else {}
+        payload = _take_payload(spec)
+        execution = _take_arguments(spec) if rules is None else b""
+        shape = self._shape(request, tenant.tenant_id, rules, without_execution=bool(execution))
+        template = shape.template
+        task_id, stored_uid = _identify(given_id, uid or self._ids.draw_texts(1)[0], rules)
         return NewTask(
             tenant.tenant_id,
-            rules.task_id(request.task_id, uid) if rules is not None else request.task_id or uuid_text(uid),
-            uid,
+            task_id,
+            stored_uid,
             template.kind,
             template.placed.class_id,
             template.priority,
@@ -168,25 +141,85 @@ class SpecReader:
             template.slot,
             template.entity_type,
             template.entity_id,
-            _parent(metadata.parent_task, tenant.tenant_id) if metadata.parent_task else None,
+            shape.parent_task_id,
             actor.type,
             actor.id,
             traceparent,
-            template.encoded + payload + execution + dependencies + uses,
+            template.encoded + payload + execution + shape.relations,
             template.callback,
-            metadata.annotations.SerializeToString() if metadata.HasField("annotations") else None,
-            pack_labels(metadata.labels, {**searched, **template.searched}),
+            shape.annotations,
+            pack_labels(shape.labels, {**searched, **template.searched}) if searched else shape.packed_labels,
             rules.tenant_id if rules is not None else None,
-            metadata.group or None,
+            shape.group_id,
             template.policy,
             template.packed_policy,
             template.admission,
             template.placed.definition,
-            request.request_id,
+            request_id,
             body_hash,
             tenant.limited,
-            after=after,
-            limits=limits,
+            after=shape.after,
+            limits=shape.limits,
+        )
+
+    def repeat(self, task: NewTask, uid: str, rules: TypeRules | None = None) -> NewTask:
+        """The task of one more request that is equal to the one of `task` and gives no task id.
+
+        Raises FieldInvalid if ids of its type do not match this uid.
+        """
+        task_id, stored_uid = _identify("", uid, rules)
+        return NewTask._make((task[0], task_id, stored_uid, *task[3:]))
+
+    def _shape(
+        self,
+        request: task_service_pb2.CreateTaskRequest,
+        tenant_id: str,
+        rules: TypeRules | None,
+        *,
+        without_execution: bool,
+    ) -> _Shape:
+        if _is_plain_id(request.request_id, _REQUEST_ID_LENGTH) and _is_plain_id(
+            request.task_id, _TASK_ID_LENGTH
+        ):
+            request.ClearField("request_id")
+            request.ClearField("task_id")
+        encoded = request.SerializeToString(deterministic=True)
+        key = (tenant_id, rules.identity if rules is not None else b"", without_execution, encoded)
+        found = self._shapes.get(key)
+        if found is None:
+            found = self._make_shape(request, tenant_id, rules, without_execution=without_execution)
+            _cache(self._shapes, key, found, len(encoded))
+        return found
+
+    def _make_shape(
+        self,
+        request: task_service_pb2.CreateTaskRequest,
+        tenant_id: str,
+        rules: TypeRules | None,
+        *,
+        without_execution: bool,
+    ) -> _Shape:
+        after, dependencies = take_after(request.task.spec, tenant_id)
+        limits, uses = take_limits(request.task.spec, tenant_id)
+        template = self._template(request.task.spec, rules, without_execution=without_execution)
+        self._validate_rest(request)
+        metadata = request.task.metadata
+        if after and template.kind is Kind.EXTERNAL:
+            raise FieldInvalid.of("task.spec.after", "must be empty: the owner of an external task starts it")
+        if limits and template.kind in (Kind.EXTERNAL, Kind.EMBEDDED):
+            problem = f"must be empty: {template.kind.name.lower()} tasks are not admitted by limits"
+            raise FieldInvalid.of("task.spec.limits", problem)
+        labels = dict(metadata.labels)
+        return _Shape(
+            template,
+            _parent(metadata.parent_task, tenant_id) if metadata.parent_task else None,
+            metadata.annotations.SerializeToString() if metadata.HasField("annotations") else None,
+            labels,
+            pack_labels(labels, template.searched),
+            metadata.group or None,
+            after,
+            limits,
+            dependencies + uses,
         )
 
     def _template(
@@ -200,13 +233,12 @@ class SpecReader:
         found = self._templates.get(key)
         if found is None:
             found = self._make_template(spec, rules, without_execution=without_execution)
-            _cache(self._templates, key, found)
+            _cache(self._templates, key, found, len(key))
         return found
 
     def _validate_rest(self, request: task_service_pb2.CreateTaskRequest) -> None:
         """Validate the request without its spec and its parent, which are validated before."""
-        plain = request.HasField("task") and not (request.task_id or request.view)
-        plain = plain and _is_plain_id(request.request_id)
+        plain = request.HasField("task") and not (request.task_id or request.request_id or request.view)
         if request.HasField("task"):
             request.task.ClearField("spec")
         # Most requests have no other field, or the labels of an earlier one: nothing is left to validate.
@@ -216,7 +248,7 @@ class SpecReader:
         validate(request)
         check_metadata(request.task.metadata, "task.metadata")
         if plain:
-            _cache(self._valid_rests, rest, None)
+            _cache(self._valid_rests, rest, None, len(rest))
 
     def _make_template(
         self, given: task_pb2.TaskSpec, rules: TypeRules | None, *, without_execution: bool
@@ -265,20 +297,26 @@ def pack_labels(labels: Mapping[str, str], searched: Mapping[str, str]) -> str |
     return json.dumps({**labels, **searched}, ensure_ascii=False) if labels or searched else None
 
 
+K = TypeVar("K")
 V = TypeVar("V")
 
 
-def _cache(cache: OrderedDict[bytes, V], key: bytes, value: V) -> None:
-    if len(key) <= _CACHED_BYTES:
+def _cache(cache: OrderedDict[K, V], key: K, value: V, size: int) -> None:
+    if size <= _CACHED_BYTES:
         cache[key] = value
     if len(cache) > _CACHE_SIZE:
         cache.popitem(last=False)
 
 
-def _is_plain_id(request_id: str) -> bool:
-    """Whether a request id is empty or cannot break its rule; other ids need validation."""
-    plain = request_id.isascii() and request_id.replace("-", "").isalnum()
-    return not request_id or (plain and len(request_id) <= _PLAIN_ID_LENGTH)
+def _is_plain_id(given: str, length: int) -> bool:
+    """Whether an id is empty or cannot break its rule; other ids need validation."""
+    return not given or (len(given) <= length and given.isascii() and given.replace("-", "").isalnum())
+
+
+def _identify(given: str, uid: str, rules: TypeRules | None) -> tuple[str, bytes | None]:
+    """The id of a task and the uid that is stored beside it: None where the id is its text."""
+    task_id = rules.task_id(given, uid) if rules is not None else given or uid
+    return task_id, None if task_id == uid else uuid_bytes(uid)
 
 
 def _take_arguments(spec: task_pb2.TaskSpec) -> bytes:
@@ -289,13 +327,15 @@ def _take_arguments(spec: task_pb2.TaskSpec) -> bytes:
     kind = spec.execution.WhichOneof("kind")
     if kind not in _WITH_ARGUMENTS:
         return b""
-    arguments = getattr(spec.execution, kind).args
-    if len(arguments) > _SMALL_ARGUMENTS or any(
-        len(argument) > _SMALL_ARGUMENT or "\0" in argument for argument in arguments
-    ):
-        return b""
-    encoded = spec.execution.SerializeToString()
-    del arguments[:]
+    execution = spec.execution
+    arguments = getattr(execution, kind).args
+    encoded = execution.SerializeToString()
+    if arguments:
+        if len(arguments) > _SMALL_ARGUMENTS or any(
+            len(argument) > _SMALL_ARGUMENT or "\0" in argument for argument in arguments
+        ):
+            return b""
+        del arguments[:]
     return _EXECUTION_TAG + _varint(len(encoded)) + encoded
 
 
@@ -314,99 +354,18 @@ def _take_payload(spec: task_pb2.TaskSpec) -> bytes:
     return _PAYLOAD_TAG + _varint(len(encoded)) + encoded
 
 
+_ONE_BYTE = tuple(bytes((value,)) for value in range(0x80))
+
+
 def _varint(value: int) -> bytes:
+    if value < len(_ONE_BYTE):
+        return _ONE_BYTE[value]
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)
         value >>= 7
     encoded.append(value)
     return bytes(encoded)
-
-
-def resolve(given: task_pb2.TaskSpec, path: str) -> tuple[task_pb2.TaskSpec, Kind]:
-    """The spec with every default filled in, and the kind of its execution.
-
-    Raises TaskTypeUnknown for a spec with a type but no execution, FieldInvalid for one with neither.
-    """
-    chosen = given.execution.WhichOneof("kind")
-    if chosen is None:
-        if given.task_type:
-            raise TaskTypeUnknown.named(given.task_type)
-        raise FieldInvalid.of(f"{path}.execution", "must be set, or task_type must name a registered type")
-    slot = given.slot or (f"{given.entity.type}.{given.entity.id}" if given.HasField("entity") else "")
-    spec = task_pb2.TaskSpec()
-    spec.CopyFrom(_DEFAULTS_WITH_SLOT if slot else _DEFAULTS)
-    _clear_given_durations(spec, given)
-    spec.MergeFrom(given)
-    spec.slot = slot
-    if chosen == "function" and not spec.execution.function.function:
-        if not spec.task_type:
-            raise FieldInvalid.of(f"{path}.execution.function.function", "must be set, or task_type must be")
-        spec.execution.function.function = spec.task_type
-    return spec, _KINDS[chosen]
-
-
-def _clear_given_durations(spec: task_pb2.TaskSpec, given: task_pb2.TaskSpec) -> None:
-    # A merge would mix the seconds of a default with the nanoseconds of a given value.
-    for name in _DURATIONS:
-        if given.HasField(name):
-            spec.ClearField(name)
-    if given.HasField("retry") and given.retry.HasField("backoff"):
-        for part in _BACKOFF_DURATIONS:
-            if given.retry.backoff.HasField(part):
-                spec.retry.backoff.ClearField(part)
-
-
-def policy_of(spec: task_pb2.TaskSpec, kind: Kind) -> TaskPolicy:
-    """The policy of a resolved spec: retries, timeouts, overlap and retention."""
-    if _is_plain(spec, kind):
-        return DEFAULT_POLICY
-    retry, backoff = spec.retry, spec.retry.backoff
-    return TaskPolicy(
-        restart=Restart(retry.restart),
-        max_retries=retry.max_retries,
-        max_runner_losses=retry.max_runner_losses,
-        retry_on_timeout=retry.retry_on_timeout,
-        backoff_initial=backoff.initial.ToTimedelta(),
-        # An initial delay above the default maximum raises it.
-        backoff_max=max(backoff.max.ToTimedelta(), backoff.initial.ToTimedelta()),
-        backoff_factor=backoff.factor,
-        jitter=Jitter(backoff.jitter),
-        attempt_timeout=_optional(spec, "attempt_timeout"),
-        silence_timeout=_optional(spec, "silence_timeout"),
-        queue_timeout=_optional(spec, "queue_timeout"),
-        total_timeout=_optional(spec, "total_timeout"),
-        report_timeout=_optional(spec.execution.external, "report_timeout")
-        if kind is Kind.EXTERNAL
-        else None,
-        stop_grace_period=spec.stop_grace_period.ToTimedelta(),
-        overlap=Overlap(spec.overlap),
-        on_runner_lost=RunnerLostPolicy(spec.on_runner_lost),
-        not_before=spec.not_before.ToDatetime(UTC) if spec.HasField("not_before") else None,
-        has_callback=spec.HasField("callback"),
-        retention=spec.retention.ToTimedelta(),
-    )
-
-
-def _is_plain(spec: task_pb2.TaskSpec, kind: Kind) -> bool:
-    return (
-        kind is not Kind.EXTERNAL
-        and spec.overlap == task_pb2.OVERLAP_POLICY_ALLOW
-        and spec.on_runner_lost == task_pb2.RUNNER_LOST_POLICY_WAIT
-        and not (spec.HasField("attempt_timeout") or spec.HasField("total_timeout"))
-        and not (spec.HasField("queue_timeout") or spec.HasField("silence_timeout"))
-        and not (spec.HasField("not_before") or spec.HasField("callback"))
-        and spec.retry == _DEFAULTS.retry
-        and spec.stop_grace_period == _DEFAULTS.stop_grace_period
-        and spec.retention == _DEFAULTS.retention
-    )
-
-
-def _optional(message: Any, field: str) -> timedelta | None:
-    if not message.HasField(field):
-        return None
-    value: timedelta = getattr(message, field).ToTimedelta()
-    return value
 
 
 def _parent(name: str, tenant_id: str) -> str:

@@ -14,7 +14,6 @@ from taskyard_kit import patterns
 from taskyard_taskdb.domain import search_fields
 from taskyard_taskdb.domain.names import LENGTHS, task_type_name
 from taskyard_taskdb.rpc.convert import json_document
-from taskyard_taskdb.rpc.ids import uuid_text
 from taskyard_taskdb.rpc.times import to_timedelta
 from taskyard_taskdb.storage.tenant.task_types import TypeRow
 
@@ -76,13 +75,13 @@ class TypeRules:
         if self.definition.disabled:
             raise TaskTypeDisabled(self.name)
 
-    def task_id(self, given: str, uid: bytes) -> str:
-        """The id of a new task. Raises FieldInvalid for one that does not match."""
+    def task_id(self, given: str, uid: str) -> str:
+        """The id of a new task; `uid` is in text form. Raises FieldInvalid for one that does not match."""
         if given:
             self.check_task_id(given)
             return given
-        text, prefix = uuid_text(uid), self.definition.task_id_prefix
-        forms = (text, text.replace("-", ""))
+        prefix = self.definition.task_id_prefix
+        forms = (uid, uid.replace("-", ""))
         for form in reversed(forms) if prefix else forms:
             if self._id_pattern is None or self._id_pattern.matches(prefix + form):
                 return prefix + form

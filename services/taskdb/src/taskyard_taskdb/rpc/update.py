@@ -15,7 +15,8 @@ from taskyard_taskdb.rpc import access, convert, masks
 from taskyard_taskdb.rpc.actions import repeatable_request
 from taskyard_taskdb.rpc.masks import Path
 from taskyard_taskdb.rpc.schema_checks import SchemaChecks
-from taskyard_taskdb.rpc.spec import SpecReader, pack_labels, policy_of, resolve, searched_slot
+from taskyard_taskdb.rpc.spec import SpecReader, pack_labels, searched_slot
+from taskyard_taskdb.rpc.spec_defaults import policy_of, resolve
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.rpc.type_rules import TypeRules
 from taskyard_taskdb.rpc.validate import check_task, validate

@@ -7,10 +7,11 @@ keeps one prepared statement per query.
 
 from __future__ import annotations
 
+import functools
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import chain, repeat
+from itertools import chain, compress, repeat
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +27,8 @@ _COPY_BEGIN = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)
 _COPY_END = _COUNT.pack(-1)
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+# The length up to which a text that a column repeats is worth remembering.
+_REMEMBERED_LENGTH = 64
 
 
 class _Array(bytes):
@@ -75,17 +78,70 @@ def _join(kind: type[_Array], elements: list[bytes]) -> _Array:
     return made
 
 
-def copy_data(columns: Sequence[Sequence[bytes]]) -> bytes:
-    """What COPY ... FROM STDIN (FORMAT binary) reads: the elements of these columns, row by row."""
-    rows = zip(repeat(_COUNT.pack(len(columns))), *columns, strict=False) if columns else ()
-    return _COPY_BEGIN + b"".join(chain.from_iterable(rows)) + _COPY_END
+class Repeated:
+    """A column of COPY that has the same element in every row."""
+
+    __slots__ = ("_count", "element")
+
+    def __init__(self, element: bytes, count: int) -> None:
+        self.element = element
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
 
 
-def elements(encode: Encoder, values: Sequence[Any]) -> list[bytes]:
+Column = Sequence[bytes] | Repeated
+"""The elements of a column, row by row."""
+
+
+def copy_data(columns: Sequence[Column]) -> bytes:
+    """What COPY ... FROM STDIN (FORMAT binary) reads: the elements of these columns, row by row.
+
+    Neighbouring columns that repeat their element are joined once for all rows.
+    """
+    if not columns:
+        return _COPY_BEGIN + _COPY_END
+    parts: list[Iterable[bytes]] = []
+    same = _COUNT.pack(len(columns))
+    for column in columns:
+        if isinstance(column, Repeated):
+            same += column.element
+            continue
+        if same:
+            parts.append(repeat(same))
+            same = b""
+        parts.append(column)
+    parts.append(repeat(same, len(columns[0])))
+    return b"".join((_COPY_BEGIN, *chain.from_iterable(zip(*parts, strict=False)), _COPY_END))
+
+
+def chosen(column: Column, selected: Sequence[bool]) -> Column:
+    """The selected rows of a column."""
+    if isinstance(column, Repeated):
+        return Repeated(column.element, sum(selected))
+    return list(compress(column, selected))
+
+
+def elements(encode: Encoder, values: Sequence[Any]) -> Column:
     """The elements of a column; most columns of a batch say the same in every row."""
     if values and values.count(values[0]) == len(values):
-        return encode((values[0],)).elements * len(values)
+        return Repeated(encode((values[0],)).elements[0], len(values))
     return encode(values).elements
+
+
+def array(encode: Encoder, values: Sequence[Any]) -> _Array:
+    """The array of a column that mostly says the same in every row: such an array is made once."""
+    first = values[0]
+    small = isinstance(first, int | None) or (isinstance(first, str) and len(first) <= _REMEMBERED_LENGTH)
+    if small and values.count(first) == len(values):
+        return _repeat(encode, first, len(values))
+    return encode(values)
+
+
+@functools.lru_cache(maxsize=4096)
+def _repeat(encode: Encoder, value: Any, count: int) -> _Array:
+    return encode((value,) * count)
 
 
 def _fixed(kind: type[_Array], code: str) -> Encoder:
@@ -109,6 +165,12 @@ _timestamps = _fixed(_Timestamps, "q")
 def timestamps(values: Sequence[datetime | None]) -> _Array:
     """timestamptz[]; the datetimes are aware."""
     return _timestamps([None if v is None else (v - _EPOCH) // _MICROSECOND for v in values])
+
+
+def timestamp_series(last: datetime, count: int) -> list[bytes]:
+    """The elements of timestamps that are a microsecond apart, up to `last`."""
+    end = (last - _EPOCH) // _MICROSECOND + 1
+    return _timestamps(range(end - count, end)).elements
 
 
 def intervals(values: Sequence[timedelta | None]) -> _Array:

@@ -15,7 +15,7 @@ from psycopg import errors as pg
 from taskyard.errors import AlreadyExists, FieldInvalid, RequestIdReused, TaskyardError
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.storage import arrays
-from taskyard_taskdb.storage.create.flush import is_single, write
+from taskyard_taskdb.storage.create.flush import find_requests, is_single, write, write_single
 from taskyard_taskdb.storage.create.new_task import Created, CreateResult, NewTask, Refused, Replayed
 from taskyard_taskdb.storage.create.placement_classes import ClassCache
 from taskyard_taskdb.storage.notify.bus import CommitNotice
@@ -87,14 +87,17 @@ class TaskCreator:
     ) -> None:
         # A replacement locks the tasks that it cancels, a limit the counters of its tenant: on their own they
         # delay no other flush.
-        alone = [[index] for index in indices if tasks[index].replaces]
+        alone: list[list[int]] = []
         together: dict[str, list[int]] = {"": []}
         for index in indices:
-            if not tasks[index].replaces:
-                tenant_id = tasks[index].tenant_id if tasks[index].limited or tasks[index].limits else ""
-                # After the others, whom it may name; it locks its prerequisites.
-                group = f"{tenant_id} after" if tasks[index].after else tenant_id
-                together.setdefault(group, []).append(index)
+            task = tasks[index]
+            if task.replaces:
+                alone.append([index])
+                continue
+            tenant_id = task.tenant_id if task.limited or task.limits else ""
+            # After the others, whom it may name; it locks its prerequisites.
+            group = f"{tenant_id} after" if task.after else tenant_id
+            together.setdefault(group, []).append(index)
         for chosen in (*together.values(), *alone):
             await self._bisect(tasks, chosen, results)
 
@@ -105,7 +108,10 @@ class TaskCreator:
             return
         chosen = [tasks[index] for index in indices]
         try:
-            results.update(zip(indices, await self._transact(chosen), strict=True))
+            if is_single(chosen):
+                await self._store_single(tasks, indices, results)
+            else:
+                results.update(zip(indices, await self._transact(chosen), strict=True))
         except Refused as refused:
             await self._without(tasks, indices, refused.errors, results)
         except pg.UniqueViolation:
@@ -130,10 +136,35 @@ class TaskCreator:
         results.update((indices[position], error) for position, error in errors.items())
         await self._bisect(tasks, [index for index in indices if index not in results], results)
 
+    async def _store_single(
+        self, tasks: Sequence[NewTask], indices: Sequence[int], results: dict[int, Result]
+    ) -> None:
+        """Store tasks in one exchange with the database, and a second one if a request is repeated.
+
+        In one, the loser of a race for a request id does not see the winner.
+        """
+        chosen = [tasks[index] for index in indices]
+        await self.prepare(chosen)
+
+        async def work(tx: Tx) -> tuple[dict[int, CreateResult], CommitNotice]:
+            await failpoints.CREATE_BEFORE_COMMIT.reach()
+            return await write_single(tx, chosen)
+
+        stored, notice = await self._pool.attempt(work, single=True)
+        await failpoints.CREATE_AFTER_COMMIT.reach()
+        self._after_commit(notice)
+        results.update((indices[position], result) for position, result in stored.items())
+        repeated = {index: tasks[index] for index in indices if index not in results}
+        if repeated:
+            async with self._pool.reading() as tx:
+                results.update(await find_requests(tx, repeated))
+            # What is not found was removed since: the request is a new one.
+            await self._bisect(tasks, [index for index in repeated if index not in results], results)
+
     async def _transact(self, tasks: Sequence[NewTask]) -> list[CreateResult]:
         await self.prepare(tasks)
-
-        single = is_single(tasks)
+        # A repeated request fails the others, so its statement must not commit by itself.
+        single = is_single(tasks) and not any(task.request_id for task in tasks)
 
         async def work(tx: Tx) -> tuple[list[CreateResult], CommitNotice]:
             if single:

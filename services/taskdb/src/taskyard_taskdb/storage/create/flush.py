@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import compress
 from typing import NamedTuple
 
 from taskyard.errors import RequestIdReused, SlotQueueFull
 from taskyard_taskdb.domain import admission
-from taskyard_taskdb.domain.change import ChangeEvent
-from taskyard_taskdb.domain.policy import TaskPolicy
-from taskyard_taskdb.domain.words import Kind, PendingReason, Phase, TimerKind
+from taskyard_taskdb.domain.words import Kind, PendingReason, TimerKind
 from taskyard_taskdb.storage import arrays
-from taskyard_taskdb.storage.change_log.append import COPY_FROM, LOG_LOCK, TASK, ChangeRow, insert_changes
 from taskyard_taskdb.storage.claim.lanes import Appended, LaneKey, merge_appended
 from taskyard_taskdb.storage.create import (
     dependency_admission,
     limit_admission,
+    new_rows,
     request_ids,
     slot_admission,
 )
+from taskyard_taskdb.storage.create.new_rows import Beginnings
 from taskyard_taskdb.storage.create.new_task import (
     Created,
     CreateResult,
@@ -42,7 +40,6 @@ from taskyard_taskdb.storage.slot.slots import SlotKey
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.tenant import counters, quota
 from taskyard_taskdb.storage.tenant.counters import Delta
-from taskyard_taskdb.storage.transition.load import database_time
 from taskyard_taskdb.storage.transition.task_rows import Key
 from taskyard_taskdb.storage.transition.write import write as write_transitions
 
@@ -60,8 +57,27 @@ class _Planned(NamedTuple):
 
 
 def is_single(tasks: Sequence[NewTask]) -> bool:
-    """Whether `write` needs one statement only, which commits by itself."""
-    return len(tasks) < COPY_FROM and all(task.is_plain for task in tasks)
+    """Whether `write_single` can store them: one statement, which commits by itself."""
+    return new_rows.are_few(tasks) and all(task.is_plain for task in tasks)
+
+
+async def write_single(tx: Tx, tasks: Sequence[NewTask]) -> tuple[dict[int, CreateResult], CommitNotice]:
+    """Stores what is new, in one statement; tasks whose request ids are taken have no result.
+
+    Raises UniqueViolation for a taken task id, and DataError for values that the database cannot store.
+    """
+    times = await new_rows.insert_unclaimed(tx, tasks)
+    notice = CommitNotice(changed=bool(times))
+    return _queued({position: (tasks[position], time) for position, time in times.items()}, notice), notice
+
+
+async def find_requests(tx: Tx, tasks: Mapping[int, NewTask]) -> dict[int, CreateResult | RequestIdReused]:
+    """What the requests of these tasks made before, by position; nothing for one that is not recorded."""
+    found: dict[int, CreateResult | RequestIdReused] = {}
+    for method, positions, requests in _by_method(tasks):
+        for key, made in (await request_ids.find(tx, method, requests)).items():
+            found[positions[key]] = made if isinstance(made, RequestIdReused) else Replayed(key[0], made)
+    return found
 
 
 async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], CommitNotice]:
@@ -74,6 +90,30 @@ async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], C
     results: dict[int, CreateResult] = {}
     await _claim_requests(tx, tasks, results)
     fresh = [(position, task) for position, task in enumerate(tasks) if position not in results]
+    if all(task.is_plain for _, task in fresh):
+        notice = CommitNotice(changed=bool(fresh))
+        times = await new_rows.insert(tx, Beginnings.queued([task for _, task in fresh])) if fresh else []
+        stored = {position: (task, time) for (position, task), time in zip(fresh, times, strict=True)}
+        results |= _queued(stored, notice)
+    else:
+        notice = await _write_gated(tx, fresh, results)
+    return [results[position] for position in range(len(tasks))], notice
+
+
+def _queued(stored: dict[int, tuple[NewTask, datetime]], notice: CommitNotice) -> dict[int, CreateResult]:
+    """The results of tasks that are queued since these ascending times; the notice gets their lanes."""
+    lanes = [(t.tenant_id, t.class_id, t.priority, t.pinned_runner) for t, _ in stored.values()]
+    # The first time of a lane is the last that is set.
+    first = dict(zip(reversed(lanes), (time for _, time in reversed(stored.values())), strict=True))
+    counted = Counter(lanes).items()
+    notice.appended = {LaneKey._make(lane): Appended(first[lane], count) for lane, count in counted}
+    return {position: Created(task, time, PendingReason.QUEUED) for position, (task, time) in stored.items()}
+
+
+async def _write_gated(
+    tx: Tx, fresh: Sequence[tuple[int, NewTask]], results: dict[int, CreateResult]
+) -> CommitNotice:
+    """Stores tasks of all kinds, as their slots, limits, prerequisites and groups allow."""
     delta = Delta()
     replaced, notice = await slot_admission.cancel_live(
         tx, [task for _, task in fresh if task.replaces], delta
@@ -116,7 +156,7 @@ async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], C
         if named_limits is not None:
             notice.add(await _store_limits(tx, named_limits, planned, results))
         merge_appended(notice.appended, _appended(results.values()))
-    return [results[position] for position in range(len(tasks))], notice
+    return notice
 
 
 async def _store_dependencies(
@@ -138,7 +178,7 @@ async def _store_limits(
     for step in settled.steps:
         made = results[positions[step.key]] if step.key in positions else None
         if isinstance(made, Created):
-            admitted = replace(made, pending_reason=PendingReason.QUEUED, admit_time=step.task.update_time)
+            admitted = made._replace(pending_reason=PendingReason.QUEUED, admit_time=step.task.update_time)
             results[positions[step.key]] = admitted
     return notice
 
@@ -161,16 +201,7 @@ async def _check_limits(tx: Tx, planned: Sequence[_Planned]) -> None:
 
 async def _claim_requests(tx: Tx, tasks: Sequence[NewTask], results: dict[int, CreateResult]) -> None:
     reused: dict[int, Exception] = {}
-    for method in sorted({task.method for task in tasks if task.request_id}):
-        positions = {
-            (task.tenant_id, task.request_id): position
-            for position, task in enumerate(tasks)
-            if task.request_id and task.method == method
-        }
-        requests = [
-            Request(tasks[at].tenant_id, tasks[at].request_id, tasks[at].body_hash, tasks[at].task_id)
-            for at in positions.values()
-        ]
+    for method, positions, requests in _by_method(dict(enumerate(tasks))):
         for key, found in (await request_ids.claim(tx, method, requests)).items():
             if isinstance(found, RequestIdReused):
                 reused[positions[key]] = found
@@ -178,6 +209,16 @@ async def _claim_requests(tx: Tx, tasks: Sequence[NewTask], results: dict[int, C
                 results[positions[key]] = Replayed(key[0], found)
     if reused:
         raise Refused(reused)
+
+
+def _by_method(
+    tasks: Mapping[int, NewTask],
+) -> Iterator[tuple[Method, dict[tuple[str, str], int], list[Request]]]:
+    """The request ids of tasks: for each method the positions of its keys, and the requests."""
+    for method in sorted({task.method for task in tasks.values() if task.request_id}):
+        own = {at: task for at, task in tasks.items() if task.request_id and task.method == method}
+        requests = [Request(t.tenant_id, t.request_id, t.body_hash, t.task_id) for t in own.values()]
+        yield method, {request.key: at for at, request in zip(own, requests, strict=True)}, requests
 
 
 async def _database_time(tx: Tx, fresh: Sequence[tuple[int, NewTask]]) -> datetime | None:
@@ -237,64 +278,17 @@ def _plan(
 async def _insert(
     tx: Tx, planned: Sequence[_Planned], replaced: Mapping[SlotKey, Sequence[str]]
 ) -> dict[int, CreateResult]:
-    times = await (_copy(tx, planned) if len(planned) >= COPY_FROM else _insert_together(tx, planned))
+    new = Beginnings(
+        [item.task for item in planned],
+        [item.reason for item in planned],
+        [item.due_time for item in planned],
+    )
+    times = await new_rows.insert(tx, new)
     await _set_timers(tx, planned, times)
     return {
         item.position: Created(item.task, time, item.reason, _replaced_by(item.task, replaced))
         for item, time in zip(planned, times, strict=True)
     }
-
-
-async def _insert_together(tx: Tx, planned: Sequence[_Planned]) -> list[datetime]:
-    """Tasks, queue rows and changes in one statement; returns when each task was created."""
-    row = await tx.fetch_row(statement("insert_tasks"), _columns(planned))
-    assert row is not None
-    return _times(row[0], len(planned))
-
-
-async def _copy(tx: Tx, planned: Sequence[_Planned]) -> list[datetime]:
-    """The same for a large batch: a COPY for each table, which logs the rows of a page together."""
-    times = _times(await database_time(tx), len(planned))
-    columns = _copied_columns(planned, times)
-    await tx.copy(statement("copy_tasks"), arrays.copy_data([columns[name] for name in _COPIED_TASK]))
-    queued = [item.reason is PendingReason.QUEUED for item in planned]
-    if any(queued):
-        kept = [list(compress(columns[name], queued)) for name in _COPIED_QUEUE]
-        await tx.copy(statement("copy_queue"), arrays.copy_data(kept))
-    await insert_changes(tx, [_creation(item, time) for item, time in zip(planned, times, strict=True)])
-    return times
-
-
-def _times(last: datetime, count: int) -> list[datetime]:
-    # A microsecond apart, so that a batch stays FIFO.
-    return [last - (count - 1 - index) * _MICROSECOND for index in range(count)]
-
-
-def _creation(item: _Planned, time: datetime) -> ChangeRow:
-    task = item.task
-    return ChangeRow(
-        time=time,
-        version=1,
-        generation=0,
-        next_attempt_time=item.due_time,
-        attempt=0,
-        retry_count=0,
-        runner_loss_count=0,
-        exit_code=None,
-        resource_kind=TASK,
-        event=ChangeEvent.TASK_CREATED,
-        actor_type=task.creator_type,
-        phase=Phase.PENDING,
-        previous_phase=0,
-        pending_reason=item.reason,
-        tenant_id=task.tenant_id,
-        resource_id=task.task_id,
-        actor_id=task.creator_id,
-        runner_id=None,
-        error_code=None,
-        request_id=task.request_id or None,
-        details=None,
-    )
 
 
 def _replaced_by(task: NewTask, replaced: Mapping[SlotKey, Sequence[str]]) -> tuple[str, ...]:
@@ -320,134 +314,3 @@ async def _set_timers(tx: Tx, planned: Sequence[_Planned], times: Sequence[datet
             "due_times": arrays.timestamps(dues),
         }
         await tx.execute(statement("set_timers"), columns)
-
-
-# The leading fields of NewTask, by name, and how each becomes a column.
-_TASK_COLUMNS: tuple[tuple[str, arrays.Encoder], ...] = (
-    ("tenant_id", arrays.texts),
-    ("task_id", arrays.texts),
-    ("uid", arrays.uuids),
-    ("kind", arrays.smallints),
-    ("class_id", arrays.bigints),
-    ("priority", arrays.smallints),
-    ("pinned_runner", arrays.texts),
-    ("task_type", arrays.texts),
-    ("slot", arrays.texts),
-    ("entity_type", arrays.texts),
-    ("entity_id", arrays.texts),
-    ("parent_task_id", arrays.texts),
-    ("creator_type", arrays.smallints),
-    ("creator_id", arrays.texts),
-    ("traceparent", arrays.texts),
-    ("spec", arrays.byteas),
-    ("callback", arrays.byteas),
-    ("annotations", arrays.byteas),
-    ("labels", arrays.texts),
-    ("task_type_tenant", arrays.texts),
-    ("group_id", arrays.texts),
-)
-
-
-# The columns of copy_tasks and copy_queue, in their order.
-_COPIED_TASK = (
-    "create_time",
-    "update_time",
-    "ready_time",
-    "not_before",
-    "phase",
-    "pending_reason",
-    "class_id",
-    "total_deadline",
-    "uid",
-    "max_retries",
-    "kind",
-    "priority",
-    "creator_type",
-    "restart",
-    "overlap",
-    "on_runner_lost",
-    "timed",
-    "tenant_id",
-    "task_id",
-    "task_type",
-    "task_type_tenant",
-    "pinned_runner",
-    "slot",
-    "entity_type",
-    "entity_id",
-    "parent_task_id",
-    "creator_id",
-    "traceparent",
-    "spec",
-    "policy",
-    "callback",
-    "annotations",
-    "labels",
-    "group_id",
-)
-_COPIED_QUEUE = ["class_id", "create_time", "priority", "tenant_id", "pinned_runner", "task_id"]
-
-
-def _copied_columns(planned: Sequence[_Planned], times: Sequence[datetime]) -> dict[str, list[bytes]]:
-    fields = list(zip(*(item.task for item in planned), strict=True))
-    policies = [item.task.policy for item in planned]
-    columns = {
-        name: arrays.elements(encode, fields[index])
-        for index, (name, encode) in enumerate(_TASK_COLUMNS)
-        if name not in ("uid", "labels")
-    }
-    created = arrays.timestamps(times).elements
-    deadlines = [
-        None if policy.total_timeout is None else time + policy.total_timeout
-        for policy, time in zip(policies, times, strict=True)
-    ]
-    ready = [
-        time if item.reason is PendingReason.QUEUED else None
-        for item, time in zip(planned, times, strict=True)
-    ]
-    # An id that was drawn with its task's name is not stored twice.
-    uids = [
-        None if t.uid.hex() == t.task_id.replace("-", "") else t.uid for t in (item.task for item in planned)
-    ]
-    return columns | {
-        "uid": arrays.elements(arrays.uuids, uids),
-        "labels": arrays.elements(arrays.jsonbs, [item.task.labels for item in planned]),
-        "create_time": created,
-        "update_time": created,
-        "ready_time": arrays.elements(arrays.timestamps, ready),
-        "not_before": arrays.elements(arrays.timestamps, [item.due_time for item in planned]),
-        "phase": arrays.elements(arrays.smallints, [Phase.PENDING.value] * len(planned)),
-        "pending_reason": arrays.elements(arrays.smallints, [item.reason for item in planned]),
-        "total_deadline": arrays.elements(arrays.timestamps, deadlines),
-        "max_retries": arrays.elements(arrays.integers, [policy.max_retries for policy in policies]),
-        "restart": arrays.elements(arrays.smallints, [policy.restart for policy in policies]),
-        "overlap": arrays.elements(arrays.smallints, [policy.overlap for policy in policies]),
-        "on_runner_lost": arrays.elements(arrays.smallints, [policy.on_runner_lost for policy in policies]),
-        "timed": arrays.elements(arrays.bools, [_is_timed(policy) for policy in policies]),
-        "policy": arrays.elements(arrays.byteas, [item.task.packed_policy for item in planned]),
-    }
-
-
-def _is_timed(policy: TaskPolicy) -> bool:
-    return policy.queue_timeout is not None or policy.total_timeout is not None
-
-
-def _columns(planned: Sequence[_Planned]) -> dict[str, object]:
-    fields = list(zip(*(item.task for item in planned), strict=True))
-    columns = {name: encode(fields[index]) for index, (name, encode) in enumerate(_TASK_COLUMNS)}
-    policies = [item.task.policy for item in planned]
-    return columns | {
-        "log": LOG_LOCK,
-        "count": len(planned),
-        "event": ChangeEvent.TASK_CREATED.value,
-        "policy": arrays.byteas([item.task.packed_policy for item in planned]),
-        "restart": arrays.smallints([policy.restart for policy in policies]),
-        "overlap": arrays.smallints([policy.overlap for policy in policies]),
-        "on_runner_lost": arrays.smallints([policy.on_runner_lost for policy in policies]),
-        "max_retries": arrays.integers([policy.max_retries for policy in policies]),
-        "timed": arrays.bools([_is_timed(policy) for policy in policies]),
-        "pending_reason": arrays.smallints([item.reason for item in planned]),
-        "not_before": arrays.timestamps([item.due_time for item in planned]),
-        "total_timeout": arrays.intervals([policy.total_timeout for policy in policies]),
-        "request_id": arrays.texts([item.task.request_id or None for item in planned]),
-    }

@@ -24,7 +24,8 @@ class NewTask(NamedTuple):
 
     tenant_id: str
     task_id: str
-    uid: bytes
+    # None where task_id is its text.
+    uid: bytes | None
     kind: int
     class_id: int
     priority: int
@@ -69,10 +70,9 @@ class NewTask(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether storing it concerns only itself: no request id, slot, timer, limit, dependency or group."""
+        """Whether storing it concerns only itself: no slot, timer, limit, dependency or group."""
         return (
             self.policy is DEFAULT_POLICY
-            and not self.request_id
             and self.slot is None
             and not self.limited
             and not self.after
@@ -97,8 +97,7 @@ class NewTask(NamedTuple):
         return f"tenants/{self.tenant_id}/tasks/{self.task_id}"
 
 
-@dataclass(frozen=True, slots=True)
-class Created:
+class Created(NamedTuple):
     """The task was stored, in this state; `replaced` are the tasks that are being cancelled for it.
 
     `admit_time` is when its limits admitted it, in the same transaction and as its second version.

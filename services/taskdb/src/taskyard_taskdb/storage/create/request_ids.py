@@ -63,7 +63,14 @@ async def claim(
         ),
     )
     won = {(str(tenant), str(request_id)) for tenant, request_id in inserted}
-    lost = {r.key: r for r in ordered if r.key not in won}
+    return await find(tx, method, [request for request in ordered if request.key not in won])
+
+
+async def find(
+    tx: Tx, method: Method, requests: Sequence[Request]
+) -> dict[tuple[str, str], str | RequestIdReused]:
+    """For each request that is recorded the task of then, or RequestIdReused."""
+    lost = {request.key: request for request in requests}
     if not lost:
         return {}
     rows = await tx.fetch(
