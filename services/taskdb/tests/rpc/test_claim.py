@@ -157,10 +157,13 @@ async def test_packed_assignments_are_the_messages_of_the_same_tasks(yard: Yard)
     await yard.create(payload=common_pb2.Payload(raw=json.dumps("x" * 20_000).encode()))
     await yard.create(task_type="typed", env=[common_pb2.EnvVar(name="LONG", value="y" * 200)])
     runner, _ = await yard.hello()
-    packed = (await yard.claim(runner, request_id="1")).assignments
-    messages = (await yard.claim(runner, request_id="1", packed=False)).assignments
-    assert len(packed) == 4
-    for one, other in zip(packed, messages, strict=True):
+    lanes = await yard.lane_claims()
+    packed = (await yard.claim(runner, request_id="1", lanes=lanes)).assignments
+    repeated = (await yard.claim(runner, request_id="1", lanes=lanes, packed=False)).assignments
+    messages = {one.lease.task: one for one in repeated}
+    assert len(packed) == len(messages) == 4
+    for one in packed:
+        other = messages[one.lease.task]
         # A repeat returns what is left of them.
         assert one.lease_ttl.seconds == 15 and other.lease_ttl.seconds in (14, 15)
         assert one.total_timeout.seconds - other.total_timeout.seconds in (0, 1)
