@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from taskyard.v1 import lease_pb2, runner_link_service_pb2
 from taskyard.v1.lease_service_pb2 import PackedAssignments, RunnerClaimResult
+from taskyard_kit.wire import field
 from taskyard_scheduler import convert
 from taskyard_scheduler.domain.capacity import Run, RunKey
 from taskyard_scheduler.domain.resources import Resources
@@ -54,7 +55,7 @@ def claimed(assignment: lease_pb2.Assignment) -> Claimed:
     function = spec.execution.function.function if kind == "function" else ""
     workload = Workload(spec.task_type, kind, function, convert.resources(spec.resources))
     body = assignment.SerializeToString()
-    return Claimed(convert.run_key(lease), lease.lease_id, workload, _ENTRY + _varint(len(body)) + body)
+    return Claimed(convert.run_key(lease), lease.lease_id, workload, field(_ENTRY, body))
 
 
 def claimed_of(result: RunnerClaimResult, heartbeat_id: int) -> list[Claimed]:
@@ -77,8 +78,7 @@ def tasks_of(result: RunnerClaimResult) -> Sequence[str]:
 
 def encode(entries: Sequence[bytes]) -> bytes:
     """The message that carries these entries to the runner."""
-    body = b"".join(entries)
-    return b"".join((_ASSIGNMENTS, _varint(len(body)), body))
+    return field(_ASSIGNMENTS, b"".join(entries))
 
 
 def _unpack(packed: PackedAssignments) -> list[Claimed]:
@@ -94,12 +94,3 @@ def _unpack(packed: PackedAssignments) -> list[Claimed]:
         Claimed(key, lease_id, workloads[place], entry)
         for key, lease_id, place, entry in zip(keys, lease_ids, places, entries, strict=True)
     ]
-
-
-def _varint(value: int) -> bytes:
-    encoded = bytearray()
-    while value >= 128:
-        encoded.append(value & 127 | 128)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)

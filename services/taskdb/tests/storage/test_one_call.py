@@ -73,7 +73,7 @@ def claimer(pool: Pool, way: str = "one call") -> Claimer:
         async def declines(*_: Any) -> None:
             return None
 
-        made._claim_in_one_call = declines  # type: ignore[method-assign]
+        made._one_calls.claim = declines  # type: ignore[method-assign]
     return made
 
 

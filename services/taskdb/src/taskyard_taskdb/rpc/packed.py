@@ -9,6 +9,7 @@ from datetime import timedelta
 from google.protobuf.message import DecodeError
 
 from taskyard.v1 import lease_pb2, lease_service_pb2, task_pb2
+from taskyard_kit.wire import field, varint
 from taskyard_taskdb.domain import search_fields
 from taskyard_taskdb.rpc.times import set_duration
 from taskyard_taskdb.storage.claim.claims import ClaimedTask
@@ -18,7 +19,6 @@ from taskyard_taskdb.storage.claim.claims import ClaimedTask
 _TASK, _GENERATION, _LEASE_ID = b"\x0a", b"\x10", b"\x19"
 _LEASE, _ATTEMPT, _SPEC = b"\x0a", b"\x20", b"\x2a"
 _ENTRY = b"\x0a"
-_SHORT = [bytes((n,)) for n in range(128)]
 _fixed64 = struct.Struct("<q").pack
 
 
@@ -55,12 +55,12 @@ class Packing:
             _SPEC, varint(len(task.spec)), task.spec,
             _rest(task) if task.labels or task.traceparent or task.total_left is not None else b"",
         )  # fmt: skip
-        return entry(b"".join(parts)), self._place(spec)
+        return field(_ENTRY, b"".join(parts)), self._place(spec)
 
     def pack_message(self, assignment: lease_pb2.Assignment) -> tuple[bytes, int]:
         """The entry of an assignment that was made as a message, and the place of its workload."""
         assignment.heartbeat_id = self._heartbeat_id
-        return entry(assignment.SerializeToString()), self._place(assignment.spec)
+        return field(_ENTRY, assignment.SerializeToString()), self._place(assignment.spec)
 
     def workloads(self) -> list[lease_service_pb2.Workload]:
         """What was packed, by place."""
@@ -102,25 +102,6 @@ def fill_packed(
     message.workloads.extend(packing.workloads())
     if len(message.workloads) > 1:
         message.places.extend([packed[task.lease_id][1] for task in kept])
-
-
-def entry(body: bytes) -> bytes:
-    """An encoded assignment as it stands in the repeated field of Assignments."""
-    return b"".join((_ENTRY, varint(len(body)), body))
-
-
-def varint(value: int) -> bytes:
-    """A number that is not negative, on the wire."""
-    if value < 128:
-        return _SHORT[value]
-    if value < 16384:
-        return bytes((value & 127 | 128, value >> 7))
-    encoded = bytearray()
-    while value >= 128:
-        encoded.append(value & 127 | 128)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
 
 
 def _rest(task: ClaimedTask) -> bytes:

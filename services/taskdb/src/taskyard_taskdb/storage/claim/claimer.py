@@ -13,13 +13,12 @@ import base64
 import hashlib
 import os
 import struct
-import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Any
 
-from taskyard.errors import SessionSuperseded, StorageUnavailable, TaskyardError
+from taskyard.errors import SessionSuperseded, TaskyardError
 from taskyard_kit.logs import get_log
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.words import ActorType, Phase, RunState
@@ -37,7 +36,7 @@ from taskyard_taskdb.storage.claim.claims import (
 )
 from taskyard_taskdb.storage.claim.lanes import LaneKey, lane_arrays
 from taskyard_taskdb.storage.claim.merge import Candidate, Merge, Page
-from taskyard_taskdb.storage.claim.one_call import OneCall
+from taskyard_taskdb.storage.claim.one_call import OneCalls
 from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Row, Tx
 from taskyard_taskdb.storage.quarantine import holds as quarantine_holds
@@ -50,8 +49,6 @@ log = get_log(__name__)
 
 # How often a claim looks behind rows that others have locked.
 _ROUNDS = 3
-# How long claims of a tenant go to the statements at once after the function has declined one.
-_DECLINED_SECONDS = 10.0
 
 
 class Claimer:
@@ -62,8 +59,7 @@ class Claimer:
         self._bus = bus
         self._bounds = bounds
         self._turn = asyncio.Lock()
-        # Tenants of which the function claims nothing, and until when that is supposed.
-        self._declined: dict[str, float] = {}
+        self._one_calls = OneCalls(pool, bus, bounds)
 
     async def claim(
         self, scheduler_id: str, request_id: str, claims: Sequence[RunnerClaim]
@@ -73,7 +69,7 @@ class Claimer:
         Repeating a call returns the leases of the first that are still held.
         """
         async with self._turn:
-            done = await self._claim_in_one_call(scheduler_id, request_id, claims)
+            done = await self._one_calls.claim(scheduler_id, claim_id(request_id), claims)
             if done is not None:
                 return done
             claim = _ClaimTransaction(self._bounds.by_lane, scheduler_id, request_id, claims)
@@ -82,38 +78,6 @@ class Claimer:
             for quarantine, keys in claim.held().items():
                 await self._hold(*quarantine, keys)
         return results
-
-    async def _claim_in_one_call(
-        self, scheduler_id: str, request_id: str, claims: Sequence[RunnerClaim]
-    ) -> list[ClaimResult] | None:
-        """The results, or None if the statements have to decide, or to complete them as those of a repeat."""
-        call = OneCall.of(claim_id(request_id), claims)
-        if call is None or self._is_declined(call):
-            return None
-        try:
-            rows = await self._pool.run(
-                lambda tx: call.run(tx, scheduler_id, self._bounds.by_lane), single=True
-            )
-        except StorageUnavailable as error:
-            if error.outcome == "not applied":
-                raise
-            # The connection broke; what it claimed nevertheless, the repeat returns.
-            return None
-        declined = call.declined(rows)
-        if declined is not None:
-            self._declined |= dict.fromkeys(declined, time.monotonic() + _DECLINED_SECONDS)
-            return None
-        outcome = call.outcome(rows)
-        shrunk = self._bounds.advance(outcome.chosen, outcome.passed)
-        self._bus.publish(CommitNotice(shrunk=shrunk))
-        return outcome.results if outcome.complete else None
-
-    def _is_declined(self, call: OneCall) -> bool:
-        if not self._declined:
-            return False
-        now = time.monotonic()
-        self._declined = {tenant: until for tenant, until in self._declined.items() if until > now}
-        return any(lane.tenant_id in self._declined for lane in call.lanes)
 
     async def _hold(self, tenant_id: str, digest: str, keys: Sequence[Key]) -> None:
         """Hold back tasks of a quarantined spec that a claim has met; otherwise the sweep does so later."""

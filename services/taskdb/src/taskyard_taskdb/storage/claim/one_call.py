@@ -7,12 +7,15 @@ lanes whose order and counts decide. It claims all of a request or declines, and
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from taskyard.errors import StorageUnavailable
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.change_log.append import LOG_LOCK
+from taskyard_taskdb.storage.claim.bounds import Bounds
 from taskyard_taskdb.storage.claim.bundles import Bundle, page_size, waves
 from taskyard_taskdb.storage.claim.claims import (
     MAX_BYTES,
@@ -22,15 +25,61 @@ from taskyard_taskdb.storage.claim.claims import (
     RunnerClaim,
 )
 from taskyard_taskdb.storage.claim.lanes import BEGINNING, LaneKey, lane_arrays
-from taskyard_taskdb.storage.pool import Row, Tx
+from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice
+from taskyard_taskdb.storage.pool import Pool, Row, Tx
 from taskyard_taskdb.storage.statements import statement
 
 # No answer has more rows.
 _MOST_ROWS = MAX_BYTES // ROW_BYTES + 1
+# How long claims of a tenant go to the statements at once after the function has declined one.
+_DECLINED_SECONDS = 10.0
+
+
+class OneCalls:
+    """The calls of one process; one claim at a time."""
+
+    def __init__(self, pool: Pool, bus: Bus, bounds: Bounds) -> None:
+        self._pool = pool
+        self._bus = bus
+        self._bounds = bounds
+        # Tenants of which the function claims nothing, and until when that is supposed.
+        self._declined: dict[str, float] = {}
+
+    async def claim(
+        self, scheduler_id: str, claim_id: str, claims: Sequence[RunnerClaim]
+    ) -> list[ClaimResult] | None:
+        """The results, or None if the statements have to decide, or to complete them as those of a repeat."""
+        call = _Call.of(claim_id, claims)
+        if call is None or self._is_declined(call):
+            return None
+        try:
+            rows = await self._pool.run(
+                lambda tx: call.run(tx, scheduler_id, self._bounds.by_lane), single=True
+            )
+        except StorageUnavailable as error:
+            if error.outcome == "not applied":
+                raise
+            # The connection broke; what it claimed nevertheless, the repeat returns.
+            return None
+        declined = call.declined(rows)
+        if declined is not None:
+            self._declined |= dict.fromkeys(declined, time.monotonic() + _DECLINED_SECONDS)
+            return None
+        outcome = call.outcome(rows)
+        shrunk = self._bounds.advance(outcome.chosen, outcome.passed)
+        self._bus.publish(CommitNotice(shrunk=shrunk))
+        return outcome.results if outcome.complete else None
+
+    def _is_declined(self, call: _Call) -> bool:
+        if not self._declined:
+            return False
+        now = time.monotonic()
+        self._declined = {tenant: until for tenant, until in self._declined.items() if until > now}
+        return any(lane.tenant_id in self._declined for lane in call.lanes)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class _Outcome:
     """The result of each claim; of the lanes that had rows, the last time chosen and the first passed over.
 
     It is incomplete if a claim got nothing although there are rows: those that others have locked, and those
@@ -43,7 +92,7 @@ class Outcome:
     passed: list[tuple[LaneKey, datetime]]
 
 
-class OneCall:
+class _Call:
     """The claims of one request. `run` may be repeated as a whole."""
 
     def __init__(self, claim_id: str, claims: Sequence[RunnerClaim], bundles: Sequence[Bundle]) -> None:
@@ -54,7 +103,7 @@ class OneCall:
         self.lanes = [found.lane for found in self._lane_claims]
 
     @classmethod
-    def of(cls, claim_id: str, claims: Sequence[RunnerClaim]) -> OneCall | None:
+    def of(cls, claim_id: str, claims: Sequence[RunnerClaim]) -> _Call | None:
         """The call, or None if the claims are for the statements to decide."""
         if not all(claim.session_epoch for claim in claims):
             return None
@@ -71,7 +120,7 @@ class OneCall:
             return None
         return {self.lanes[-row[0] - 1].tenant_id for row in rows if row[0]}
 
-    def outcome(self, rows: Sequence[Row]) -> Outcome:
+    def outcome(self, rows: Sequence[Row]) -> _Outcome:
         """What was claimed."""
         results = [ClaimResult() for _ in self._claims]
         lanes, claims = self.lanes, self._claims
@@ -95,7 +144,7 @@ class OneCall:
             wanted = [found.lane for tenant in claimed.tenants for found in tenant.lanes]
             complete = complete and (bool(result.tasks) or left.isdisjoint(wanted))
             result.drained = [lane for lane in wanted if seen.get(lane, True)]
-        return Outcome(results, complete, chosen, passed)
+        return _Outcome(results, complete, chosen, passed)
 
     def _params(self, scheduler_id: str, bounds: Mapping[LaneKey, datetime]) -> dict[str, object]:
         claims, lanes = self._claims, self.lanes
