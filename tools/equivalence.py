@@ -1,8 +1,9 @@
 """Finds SQL that decides about tasks without a test that compares it with the lifecycle.
 
-Every statement that writes `tasks` or `leases` either decides a row of the state machine, which then names
-it, or stores what Python has decided, or repairs damage. For each row and statement one test carries the mark
-`@pytest.mark.equivalence(row, statement)`. Ends with 1 and a line for each finding when something is missing.
+Every statement, and every function of the schema, that writes `tasks` or `leases` either decides a row of the
+state machine, which then names it, or stores what Python has decided, or repairs damage. For each row and
+statement one test carries the mark `@pytest.mark.equivalence(row, statement)`. Ends with 1 and a line for
+each finding when something is missing.
 """
 
 import argparse
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from taskyard_taskdb.domain.lifecycle import TABLE
 from taskyard_taskdb.domain.row import Row
+from taskyard_taskdb.storage.schema.base import functions
 from taskyard_taskdb.storage.statements import statements
 
 TESTS = Path("services/taskdb/tests")
@@ -95,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", type=Path, default=Path(__file__).parents[1], help="the checkout")
     options = parser.parse_args(arguments)
-    found = list(findings(TABLE, statements(), find_marks(options.root / TESTS)))
+    found = list(findings(TABLE, {**statements(), **functions()}, find_marks(options.root / TESTS)))
     for line in found:
         print(line, file=sys.stderr)
     return 1 if found else 0

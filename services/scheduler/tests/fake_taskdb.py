@@ -23,6 +23,7 @@ from taskyard import errors
 from taskyard.status import GRPC_CODE, to_status, trailing_metadata
 from taskyard.v1 import api_key_pb2, lease_pb2, runner_pb2, task_pb2
 from taskyard.v1 import lease_service_pb2 as leases
+from taskyard.v1 import runner_link_service_pb2 as link
 from taskyard.v1 import session_service_pb2 as sessions
 from taskyard.v1.lease_service_pb2_grpc import LeaseServiceServicer, add_LeaseServiceServicer_to_server
 from taskyard.v1.session_service_pb2_grpc import (
@@ -86,6 +87,8 @@ class FakeTaskdb(LeaseServiceServicer, SessionServiceServicer):
         self.poison = ""
         # So many answers to ClaimForRunners get lost after the claim was made.
         self.lose_responses = 0
+        # Whether it returns assignments in the packed form, as every taskdb of this version does.
+        self.packs = True
         self.address = ""
         self._claims: dict[str, dict[str, list[str]]] = {}
         self._watchers: set[asyncio.Queue[leases.WatchQueueResponse]] = set()
@@ -242,6 +245,9 @@ class FakeTaskdb(LeaseServiceServicer, SessionServiceServicer):
                 result.assignments.extend(self._assignment(task, pop) for task in standing if task.runner_id)
                 continue
             response.results.append(self._pop(pop, seen))
+        if request.packed and self.packs:
+            for result, claim in zip(response.results, request.runners, strict=True):
+                pack(result, claim.heartbeat_id)
         if self.lose_responses > 0:
             self.lose_responses -= 1
             error = errors.StorageUnavailable("unknown")
@@ -473,3 +479,28 @@ class FakeTaskdb(LeaseServiceServicer, SessionServiceServicer):
 
 def _lane_name(tenant: str, key: leases.LaneKey) -> LaneName:
     return (tenant, key.class_id, key.priority, key.pinned_runner)
+
+
+def pack(result: leases.RunnerClaimResult, heartbeat_id: int) -> None:
+    """Replace the assignments by their packed form."""
+    packed = result.packed
+    workloads: list[leases.Workload] = []
+    for assignment in result.assignments:
+        assignment.heartbeat_id = heartbeat_id
+        lease, spec = assignment.lease, assignment.spec
+        packed.entries.append(link.Assignments(assignments=[assignment]).SerializeToString())
+        packed.tasks.append(lease.task)
+        packed.generations.append(lease.generation)
+        packed.lease_ids.append(lease.lease_id)
+        kind = spec.execution.WhichOneof("kind") or ""
+        workload = leases.Workload(
+            task_type=spec.task_type,
+            kind=kind,
+            function=spec.execution.function.function if kind == "function" else "",
+            resources=spec.resources,
+        )
+        if workload not in workloads:
+            workloads.append(workload)
+        packed.places.append(workloads.index(workload))
+    packed.workloads.extend(workloads)
+    del result.assignments[:]

@@ -20,6 +20,7 @@ from services.scheduler.tests.rule_model import (
 from taskyard.v1 import common_pb2, lease_pb2, session_service_pb2
 from taskyard.v1 import lease_service_pb2 as leases
 from taskyard.v1 import runner_link_service_pb2 as link
+from taskyard_scheduler.claimed import Claimed
 from taskyard_scheduler.fleet import Fleet
 from taskyard_scheduler.lanes import LaneBoard
 from taskyard_scheduler.link_config import LinkConfig
@@ -37,13 +38,11 @@ class WatchedSession(Session):
     host: Host
     simulation: Simulation
 
-    def assign(
-        self, assignments: Sequence[lease_pb2.Assignment], heartbeat_id: int, claim_time: float
-    ) -> Sequence[lease_pb2.Assignment]:
-        unsent = super().assign(assignments, heartbeat_id, claim_time)
+    def assign(self, found: Sequence[Claimed], claim_time: float) -> Sequence[Claimed]:
+        unsent = super().assign(found, claim_time)
         if not unsent:
-            for assignment in assignments:
-                self._check(assignment.lease.task)
+            for one in found:
+                self._check(one.key[0])
         return unsent
 
     def _check(self, task: str) -> None:
@@ -134,9 +133,9 @@ class Simulation:
                     result.drained_lanes.append(lane.lane)
         return result
 
-    def give_back(self, runner_id: str, assignments: Sequence[lease_pb2.Assignment]) -> None:
-        for assignment in assignments:
-            self._enqueue([assignment.lease.task])
+    def give_back(self, runner_id: str, unsent: Sequence[Claimed]) -> None:
+        for one in unsent:
+            self._enqueue([one.key[0]])
 
     def _enqueue(self, tasks: Iterable[str]) -> None:
         for task in tasks:
@@ -277,7 +276,7 @@ class Simulation:
             await self.dispatcher._carry_out(plans)
         for session in self.sessions.values():
             sent = session.outbox.withdraw_assignments()
-            self.handed_out.update(class_of(assignment.lease.task) for assignment in sent)
+            self.handed_out.update(class_of(one.key[0]) for one in sent)
 
 
 def _put(labels: dict[str, str], key: str, value: str) -> None:

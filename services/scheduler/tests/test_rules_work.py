@@ -64,7 +64,12 @@ async def test_rule_03_a_heartbeat_that_crosses_an_assignment_does_not_free_its_
     assert runner.waiting_assignments == 0
 
 
-async def test_rule_03_an_assignment_names_the_heartbeat_received_before_the_claim(site: Site) -> None:
+@pytest.mark.parametrize("packs", [True, False], ids=["packed", "messages"])
+async def test_rule_03_an_assignment_names_the_heartbeat_received_before_the_claim(
+    site: Site, packs: bool
+) -> None:
+    """Also where an older taskdb returns messages."""
+    site.taskdb.packs = packs
     runner = await site.runner(heartbeats=False)
     site.taskdb.add_tasks()
     first = await runner.next_assignment()
@@ -222,8 +227,9 @@ async def test_rule_05_changed_registration_changes_the_assignments_of_a_runner(
     await runner.heartbeat_acked(await runner.heartbeat())
     assert runner.waiting_assignments == 0
     runner.registration = registration(4, task_types=["spec*"])
-    await runner.heartbeat(registration=runner.registration)
+    beat = await runner.heartbeat(registration=runner.registration)
     assert await runner.next_assignment()
+    await runner.heartbeat_acked(beat)
     sent = site.taskdb.requests("RenewSessions")[-1].sessions[0]
     assert list(sent.registration.task_types) == ["spec*"]
 

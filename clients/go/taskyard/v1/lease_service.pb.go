@@ -41,7 +41,9 @@ type ClaimForRunnersRequest struct {
 	// New for every claim, the same for its repeats.
 	RequestId string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Runners with free capacity.
-	Runners       []*RunnerClaim `protobuf:"bytes,3,rep,name=runners,proto3" json:"runners,omitempty"`
+	Runners []*RunnerClaim `protobuf:"bytes,3,rep,name=runners,proto3" json:"runners,omitempty"`
+	// Return RunnerClaimResult.packed instead of assignments.
+	Packed        bool `protobuf:"varint,4,opt,name=packed,proto3" json:"packed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -97,6 +99,13 @@ func (x *ClaimForRunnersRequest) GetRunners() []*RunnerClaim {
 	return nil
 }
 
+func (x *ClaimForRunnersRequest) GetPacked() bool {
+	if x != nil {
+		return x.Packed
+	}
+	return false
+}
+
 // What one runner can take.
 type RunnerClaim struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -111,7 +120,9 @@ type RunnerClaim struct {
 	// First lease; the whole lease of a pull worker.  Default 15 s.
 	LeaseDuration *durationpb.Duration `protobuf:"bytes,5,opt,name=lease_duration,json=leaseDuration,proto3" json:"lease_duration,omitempty"`
 	// Per tenant, in the order in which they are served.
-	Tenants       []*TenantClaim `protobuf:"bytes,6,rep,name=tenants,proto3" json:"tenants,omitempty"`
+	Tenants []*TenantClaim `protobuf:"bytes,6,rep,name=tenants,proto3" json:"tenants,omitempty"`
+	// Last heartbeat of the runner before the claim; packed assignments carry it.
+	HeartbeatId   int64 `protobuf:"varint,7,opt,name=heartbeat_id,json=heartbeatId,proto3" json:"heartbeat_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -186,6 +197,13 @@ func (x *RunnerClaim) GetTenants() []*TenantClaim {
 		return x.Tenants
 	}
 	return nil
+}
+
+func (x *RunnerClaim) GetHeartbeatId() int64 {
+	if x != nil {
+		return x.HeartbeatId
+	}
+	return 0
 }
 
 // What one runner takes of one tenant.
@@ -434,7 +452,9 @@ type RunnerClaimResult struct {
 	// Lanes that had nothing more to give.
 	DrainedLanes []*LaneKey `protobuf:"bytes,2,rep,name=drained_lanes,json=drainedLanes,proto3" json:"drained_lanes,omitempty"`
 	// ABORTED/SESSION_SUPERSEDED when the session is not the current one.
-	Error         *status.Status `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	Error *status.Status `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	// Claimed tasks, if the request asks for this form.
+	Packed        *PackedAssignments `protobuf:"bytes,4,opt,name=packed,proto3" json:"packed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -490,6 +510,177 @@ func (x *RunnerClaimResult) GetError() *status.Status {
 	return nil
 }
 
+func (x *RunnerClaimResult) GetPacked() *PackedAssignments {
+	if x != nil {
+		return x.Packed
+	}
+	return nil
+}
+
+// Assignments for a scheduler that passes them on without reading them: one column for each part that it needs.
+type PackedAssignments struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Each as it stands in the repeated field of Assignments: key, length and message.
+	Entries [][]byte `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
+	// LeaseRef.task of each.
+	Tasks []string `protobuf:"bytes,2,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	// LeaseRef.generation of each.
+	Generations []int64 `protobuf:"varint,3,rep,packed,name=generations,proto3" json:"generations,omitempty"`
+	// LeaseRef.lease_id of each.
+	LeaseIds []int64 `protobuf:"fixed64,4,rep,packed,name=lease_ids,json=leaseIds,proto3" json:"lease_ids,omitempty"`
+	// What they are, each once.
+	Workloads []*Workload `protobuf:"bytes,5,rep,name=workloads,proto3" json:"workloads,omitempty"`
+	// For each assignment its place in workloads; empty if they are all the first.
+	Places        []int32 `protobuf:"varint,6,rep,packed,name=places,proto3" json:"places,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PackedAssignments) Reset() {
+	*x = PackedAssignments{}
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PackedAssignments) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PackedAssignments) ProtoMessage() {}
+
+func (x *PackedAssignments) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PackedAssignments.ProtoReflect.Descriptor instead.
+func (*PackedAssignments) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *PackedAssignments) GetEntries() [][]byte {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+func (x *PackedAssignments) GetTasks() []string {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+func (x *PackedAssignments) GetGenerations() []int64 {
+	if x != nil {
+		return x.Generations
+	}
+	return nil
+}
+
+func (x *PackedAssignments) GetLeaseIds() []int64 {
+	if x != nil {
+		return x.LeaseIds
+	}
+	return nil
+}
+
+func (x *PackedAssignments) GetWorkloads() []*Workload {
+	if x != nil {
+		return x.Workloads
+	}
+	return nil
+}
+
+func (x *PackedAssignments) GetPlaces() []int32 {
+	if x != nil {
+		return x.Places
+	}
+	return nil
+}
+
+// What a scheduler accounts for a task that it passes on.
+type Workload struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// spec.task_type.
+	TaskType string `protobuf:"bytes,1,opt,name=task_type,json=taskType,proto3" json:"task_type,omitempty"`
+	// Name of the member of Execution.kind.
+	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Function, if that is its kind.
+	Function string `protobuf:"bytes,3,opt,name=function,proto3" json:"function,omitempty"`
+	// spec.resources.
+	Resources     *Resources `protobuf:"bytes,4,opt,name=resources,proto3" json:"resources,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Workload) Reset() {
+	*x = Workload{}
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Workload) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Workload) ProtoMessage() {}
+
+func (x *Workload) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Workload.ProtoReflect.Descriptor instead.
+func (*Workload) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Workload) GetTaskType() string {
+	if x != nil {
+		return x.TaskType
+	}
+	return ""
+}
+
+func (x *Workload) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Workload) GetFunction() string {
+	if x != nil {
+		return x.Function
+	}
+	return ""
+}
+
+func (x *Workload) GetResources() *Resources {
+	if x != nil {
+		return x.Resources
+	}
+	return nil
+}
+
 // Request of RenewLeases.
 type RenewLeasesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -505,7 +696,7 @@ type RenewLeasesRequest struct {
 
 func (x *RenewLeasesRequest) Reset() {
 	*x = RenewLeasesRequest{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[7]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -517,7 +708,7 @@ func (x *RenewLeasesRequest) String() string {
 func (*RenewLeasesRequest) ProtoMessage() {}
 
 func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[7]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -530,7 +721,7 @@ func (x *RenewLeasesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeasesRequest.ProtoReflect.Descriptor instead.
 func (*RenewLeasesRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{7}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RenewLeasesRequest) GetRunnerId() string {
@@ -565,7 +756,7 @@ type RenewLeasesResponse struct {
 
 func (x *RenewLeasesResponse) Reset() {
 	*x = RenewLeasesResponse{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[8]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -577,7 +768,7 @@ func (x *RenewLeasesResponse) String() string {
 func (*RenewLeasesResponse) ProtoMessage() {}
 
 func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[8]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -590,7 +781,7 @@ func (x *RenewLeasesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLeasesResponse.ProtoReflect.Descriptor instead.
 func (*RenewLeasesResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{8}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RenewLeasesResponse) GetVerdicts() []*LeaseVerdict {
@@ -611,7 +802,7 @@ type ReportRunsRequest struct {
 
 func (x *ReportRunsRequest) Reset() {
 	*x = ReportRunsRequest{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[9]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -623,7 +814,7 @@ func (x *ReportRunsRequest) String() string {
 func (*ReportRunsRequest) ProtoMessage() {}
 
 func (x *ReportRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[9]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -636,7 +827,7 @@ func (x *ReportRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRunsRequest.ProtoReflect.Descriptor instead.
 func (*ReportRunsRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{9}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ReportRunsRequest) GetReports() []*HolderReport {
@@ -659,7 +850,7 @@ type HolderReport struct {
 
 func (x *HolderReport) Reset() {
 	*x = HolderReport{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[10]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -671,7 +862,7 @@ func (x *HolderReport) String() string {
 func (*HolderReport) ProtoMessage() {}
 
 func (x *HolderReport) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[10]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -684,7 +875,7 @@ func (x *HolderReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HolderReport.ProtoReflect.Descriptor instead.
 func (*HolderReport) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{10}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *HolderReport) GetRunnerId() string {
@@ -712,7 +903,7 @@ type ReportRunsResponse struct {
 
 func (x *ReportRunsResponse) Reset() {
 	*x = ReportRunsResponse{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[11]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -724,7 +915,7 @@ func (x *ReportRunsResponse) String() string {
 func (*ReportRunsResponse) ProtoMessage() {}
 
 func (x *ReportRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[11]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -737,7 +928,7 @@ func (x *ReportRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRunsResponse.ProtoReflect.Descriptor instead.
 func (*ReportRunsResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{11}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ReportRunsResponse) GetResults() []*ReportResult {
@@ -760,7 +951,7 @@ type AppendLogsRequest struct {
 
 func (x *AppendLogsRequest) Reset() {
 	*x = AppendLogsRequest{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[12]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -772,7 +963,7 @@ func (x *AppendLogsRequest) String() string {
 func (*AppendLogsRequest) ProtoMessage() {}
 
 func (x *AppendLogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[12]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -785,7 +976,7 @@ func (x *AppendLogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendLogsRequest.ProtoReflect.Descriptor instead.
 func (*AppendLogsRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{12}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AppendLogsRequest) GetRunnerId() string {
@@ -813,7 +1004,7 @@ type AppendLogsResponse struct {
 
 func (x *AppendLogsResponse) Reset() {
 	*x = AppendLogsResponse{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[13]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -825,7 +1016,7 @@ func (x *AppendLogsResponse) String() string {
 func (*AppendLogsResponse) ProtoMessage() {}
 
 func (x *AppendLogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[13]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -838,7 +1029,7 @@ func (x *AppendLogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendLogsResponse.ProtoReflect.Descriptor instead.
 func (*AppendLogsResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{13}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AppendLogsResponse) GetResults() []*status.Status {
@@ -861,7 +1052,7 @@ type WriteCheckpointRequest struct {
 
 func (x *WriteCheckpointRequest) Reset() {
 	*x = WriteCheckpointRequest{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[14]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -873,7 +1064,7 @@ func (x *WriteCheckpointRequest) String() string {
 func (*WriteCheckpointRequest) ProtoMessage() {}
 
 func (x *WriteCheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[14]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -886,7 +1077,7 @@ func (x *WriteCheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteCheckpointRequest.ProtoReflect.Descriptor instead.
 func (*WriteCheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{14}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *WriteCheckpointRequest) GetRunnerId() string {
@@ -914,7 +1105,7 @@ type WriteCheckpointResponse struct {
 
 func (x *WriteCheckpointResponse) Reset() {
 	*x = WriteCheckpointResponse{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[15]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -926,7 +1117,7 @@ func (x *WriteCheckpointResponse) String() string {
 func (*WriteCheckpointResponse) ProtoMessage() {}
 
 func (x *WriteCheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[15]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -939,7 +1130,7 @@ func (x *WriteCheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteCheckpointResponse.ProtoReflect.Descriptor instead.
 func (*WriteCheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{15}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *WriteCheckpointResponse) GetCheckpoint() *Checkpoint {
@@ -962,7 +1153,7 @@ type ReadLeasedCheckpointRequest struct {
 
 func (x *ReadLeasedCheckpointRequest) Reset() {
 	*x = ReadLeasedCheckpointRequest{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[16]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -974,7 +1165,7 @@ func (x *ReadLeasedCheckpointRequest) String() string {
 func (*ReadLeasedCheckpointRequest) ProtoMessage() {}
 
 func (x *ReadLeasedCheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[16]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -987,7 +1178,7 @@ func (x *ReadLeasedCheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLeasedCheckpointRequest.ProtoReflect.Descriptor instead.
 func (*ReadLeasedCheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{16}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReadLeasedCheckpointRequest) GetRunnerId() string {
@@ -1017,7 +1208,7 @@ type ReadLeasedCheckpointResponse struct {
 
 func (x *ReadLeasedCheckpointResponse) Reset() {
 	*x = ReadLeasedCheckpointResponse{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[17]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1029,7 +1220,7 @@ func (x *ReadLeasedCheckpointResponse) String() string {
 func (*ReadLeasedCheckpointResponse) ProtoMessage() {}
 
 func (x *ReadLeasedCheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[17]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1042,7 +1233,7 @@ func (x *ReadLeasedCheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLeasedCheckpointResponse.ProtoReflect.Descriptor instead.
 func (*ReadLeasedCheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{17}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ReadLeasedCheckpointResponse) GetCheckpoint() *Checkpoint {
@@ -1074,7 +1265,7 @@ type CreateChildTasksRequest struct {
 
 func (x *CreateChildTasksRequest) Reset() {
 	*x = CreateChildTasksRequest{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[18]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1086,7 +1277,7 @@ func (x *CreateChildTasksRequest) String() string {
 func (*CreateChildTasksRequest) ProtoMessage() {}
 
 func (x *CreateChildTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[18]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1099,7 +1290,7 @@ func (x *CreateChildTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateChildTasksRequest.ProtoReflect.Descriptor instead.
 func (*CreateChildTasksRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{18}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CreateChildTasksRequest) GetRunnerId() string {
@@ -1134,7 +1325,7 @@ type CreateChildTasksResponse struct {
 
 func (x *CreateChildTasksResponse) Reset() {
 	*x = CreateChildTasksResponse{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[19]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1146,7 +1337,7 @@ func (x *CreateChildTasksResponse) String() string {
 func (*CreateChildTasksResponse) ProtoMessage() {}
 
 func (x *CreateChildTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[19]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1159,7 +1350,7 @@ func (x *CreateChildTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateChildTasksResponse.ProtoReflect.Descriptor instead.
 func (*CreateChildTasksResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{19}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CreateChildTasksResponse) GetTasks() []string {
@@ -1180,7 +1371,7 @@ type WatchQueueRequest struct {
 
 func (x *WatchQueueRequest) Reset() {
 	*x = WatchQueueRequest{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[20]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1192,7 +1383,7 @@ func (x *WatchQueueRequest) String() string {
 func (*WatchQueueRequest) ProtoMessage() {}
 
 func (x *WatchQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[20]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1205,7 +1396,7 @@ func (x *WatchQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchQueueRequest.ProtoReflect.Descriptor instead.
 func (*WatchQueueRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{20}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *WatchQueueRequest) GetSchedulerId() string {
@@ -1238,7 +1429,7 @@ type WatchQueueResponse struct {
 
 func (x *WatchQueueResponse) Reset() {
 	*x = WatchQueueResponse{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[21]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1250,7 +1441,7 @@ func (x *WatchQueueResponse) String() string {
 func (*WatchQueueResponse) ProtoMessage() {}
 
 func (x *WatchQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[21]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1263,7 +1454,7 @@ func (x *WatchQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchQueueResponse.ProtoReflect.Descriptor instead.
 func (*WatchQueueResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{21}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *WatchQueueResponse) GetFull() bool {
@@ -1334,7 +1525,7 @@ type Lane struct {
 
 func (x *Lane) Reset() {
 	*x = Lane{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[22]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1346,7 +1537,7 @@ func (x *Lane) String() string {
 func (*Lane) ProtoMessage() {}
 
 func (x *Lane) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[22]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1359,7 +1550,7 @@ func (x *Lane) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lane.ProtoReflect.Descriptor instead.
 func (*Lane) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{22}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Lane) GetTenant() string {
@@ -1422,7 +1613,7 @@ type PlacementClass struct {
 
 func (x *PlacementClass) Reset() {
 	*x = PlacementClass{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[23]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1434,7 +1625,7 @@ func (x *PlacementClass) String() string {
 func (*PlacementClass) ProtoMessage() {}
 
 func (x *PlacementClass) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[23]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1447,7 +1638,7 @@ func (x *PlacementClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlacementClass.ProtoReflect.Descriptor instead.
 func (*PlacementClass) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{23}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PlacementClass) GetTenant() string {
@@ -1533,7 +1724,7 @@ type TenantShare struct {
 
 func (x *TenantShare) Reset() {
 	*x = TenantShare{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[24]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1545,7 +1736,7 @@ func (x *TenantShare) String() string {
 func (*TenantShare) ProtoMessage() {}
 
 func (x *TenantShare) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[24]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1558,7 +1749,7 @@ func (x *TenantShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TenantShare.ProtoReflect.Descriptor instead.
 func (*TenantShare) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{24}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *TenantShare) GetTenant() string {
@@ -1637,7 +1828,7 @@ type RunnerVerdicts struct {
 
 func (x *RunnerVerdicts) Reset() {
 	*x = RunnerVerdicts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[25]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1649,7 +1840,7 @@ func (x *RunnerVerdicts) String() string {
 func (*RunnerVerdicts) ProtoMessage() {}
 
 func (x *RunnerVerdicts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[25]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1662,7 +1853,7 @@ func (x *RunnerVerdicts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunnerVerdicts.ProtoReflect.Descriptor instead.
 func (*RunnerVerdicts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{25}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RunnerVerdicts) GetRunnerId() string {
@@ -1697,7 +1888,7 @@ type ReadExplainFactsRequest struct {
 
 func (x *ReadExplainFactsRequest) Reset() {
 	*x = ReadExplainFactsRequest{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[26]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1709,7 +1900,7 @@ func (x *ReadExplainFactsRequest) String() string {
 func (*ReadExplainFactsRequest) ProtoMessage() {}
 
 func (x *ReadExplainFactsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[26]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1722,7 +1913,7 @@ func (x *ReadExplainFactsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadExplainFactsRequest.ProtoReflect.Descriptor instead.
 func (*ReadExplainFactsRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{26}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ReadExplainFactsRequest) GetTenant() string {
@@ -1812,7 +2003,7 @@ type ReadExplainFactsResponse struct {
 
 func (x *ReadExplainFactsResponse) Reset() {
 	*x = ReadExplainFactsResponse{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[27]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1824,7 +2015,7 @@ func (x *ReadExplainFactsResponse) String() string {
 func (*ReadExplainFactsResponse) ProtoMessage() {}
 
 func (x *ReadExplainFactsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[27]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1837,7 +2028,7 @@ func (x *ReadExplainFactsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadExplainFactsResponse.ProtoReflect.Descriptor instead.
 func (*ReadExplainFactsResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{27}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ReadExplainFactsResponse) GetReadTime() *timestamppb.Timestamp {
@@ -1969,7 +2160,7 @@ type LimitFacts struct {
 
 func (x *LimitFacts) Reset() {
 	*x = LimitFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[28]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1981,7 +2172,7 @@ func (x *LimitFacts) String() string {
 func (*LimitFacts) ProtoMessage() {}
 
 func (x *LimitFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[28]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1994,7 +2185,7 @@ func (x *LimitFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitFacts.ProtoReflect.Descriptor instead.
 func (*LimitFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{28}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *LimitFacts) GetLimit() string {
@@ -2089,7 +2280,7 @@ type DependencyFacts struct {
 
 func (x *DependencyFacts) Reset() {
 	*x = DependencyFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[29]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2101,7 +2292,7 @@ func (x *DependencyFacts) String() string {
 func (*DependencyFacts) ProtoMessage() {}
 
 func (x *DependencyFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[29]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2114,7 +2305,7 @@ func (x *DependencyFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DependencyFacts.ProtoReflect.Descriptor instead.
 func (*DependencyFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{29}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DependencyFacts) GetTask() string {
@@ -2165,7 +2356,7 @@ type TaskFacts struct {
 
 func (x *TaskFacts) Reset() {
 	*x = TaskFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[30]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2177,7 +2368,7 @@ func (x *TaskFacts) String() string {
 func (*TaskFacts) ProtoMessage() {}
 
 func (x *TaskFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[30]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2190,7 +2381,7 @@ func (x *TaskFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskFacts.ProtoReflect.Descriptor instead.
 func (*TaskFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{30}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *TaskFacts) GetPhase() TaskPhase {
@@ -2273,7 +2464,7 @@ type SlotFacts struct {
 
 func (x *SlotFacts) Reset() {
 	*x = SlotFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[31]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2285,7 +2476,7 @@ func (x *SlotFacts) String() string {
 func (*SlotFacts) ProtoMessage() {}
 
 func (x *SlotFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[31]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2298,7 +2489,7 @@ func (x *SlotFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotFacts.ProtoReflect.Descriptor instead.
 func (*SlotFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{31}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SlotFacts) GetSlot() string {
@@ -2354,7 +2545,7 @@ type TenantFacts struct {
 
 func (x *TenantFacts) Reset() {
 	*x = TenantFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[32]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2366,7 +2557,7 @@ func (x *TenantFacts) String() string {
 func (*TenantFacts) ProtoMessage() {}
 
 func (x *TenantFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[32]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2379,7 +2570,7 @@ func (x *TenantFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TenantFacts.ProtoReflect.Descriptor instead.
 func (*TenantFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{32}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TenantFacts) GetShare() *TenantShare {
@@ -2453,7 +2644,7 @@ type TaskTypeFacts struct {
 
 func (x *TaskTypeFacts) Reset() {
 	*x = TaskTypeFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[33]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2465,7 +2656,7 @@ func (x *TaskTypeFacts) String() string {
 func (*TaskTypeFacts) ProtoMessage() {}
 
 func (x *TaskTypeFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[33]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2478,7 +2669,7 @@ func (x *TaskTypeFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskTypeFacts.ProtoReflect.Descriptor instead.
 func (*TaskTypeFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{33}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TaskTypeFacts) GetName() string {
@@ -2519,7 +2710,7 @@ type QuarantineFacts struct {
 
 func (x *QuarantineFacts) Reset() {
 	*x = QuarantineFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[34]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2531,7 +2722,7 @@ func (x *QuarantineFacts) String() string {
 func (*QuarantineFacts) ProtoMessage() {}
 
 func (x *QuarantineFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[34]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2544,7 +2735,7 @@ func (x *QuarantineFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuarantineFacts.ProtoReflect.Descriptor instead.
 func (*QuarantineFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{34}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *QuarantineFacts) GetName() string {
@@ -2590,7 +2781,7 @@ type RunnerFacts struct {
 
 func (x *RunnerFacts) Reset() {
 	*x = RunnerFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[35]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2602,7 +2793,7 @@ func (x *RunnerFacts) String() string {
 func (*RunnerFacts) ProtoMessage() {}
 
 func (x *RunnerFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[35]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2615,7 +2806,7 @@ func (x *RunnerFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunnerFacts.ProtoReflect.Descriptor instead.
 func (*RunnerFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{35}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RunnerFacts) GetRunner() *Runner {
@@ -2643,19 +2834,21 @@ var File_taskyard_v1_lease_service_proto protoreflect.FileDescriptor
 
 const file_taskyard_v1_lease_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1ftaskyard/v1/lease_service.proto\x12\vtaskyard.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x1ctaskyard/v1/checkpoint.proto\x1a\x18taskyard/v1/common.proto\x1a\x17taskyard/v1/lease.proto\x1a\x18taskyard/v1/runner.proto\x1a\x16taskyard/v1/task.proto\x1a\x18taskyard/v1/tenant.proto\"\x8e\x01\n" +
+	"\x1ftaskyard/v1/lease_service.proto\x12\vtaskyard.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x1ctaskyard/v1/checkpoint.proto\x1a\x18taskyard/v1/common.proto\x1a\x17taskyard/v1/lease.proto\x1a\x18taskyard/v1/runner.proto\x1a\x16taskyard/v1/task.proto\x1a\x18taskyard/v1/tenant.proto\"\xa6\x01\n" +
 	"\x16ClaimForRunnersRequest\x12!\n" +
 	"\fscheduler_id\x18\x01 \x01(\tR\vschedulerId\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\x122\n" +
-	"\arunners\x18\x03 \x03(\v2\x18.taskyard.v1.RunnerClaimR\arunners\"\x92\x02\n" +
+	"\arunners\x18\x03 \x03(\v2\x18.taskyard.v1.RunnerClaimR\arunners\x12\x16\n" +
+	"\x06packed\x18\x04 \x01(\bR\x06packed\"\xb5\x02\n" +
 	"\vRunnerClaim\x12\x1b\n" +
 	"\trunner_id\x18\x01 \x01(\tR\brunnerId\x12#\n" +
 	"\rsession_epoch\x18\x02 \x01(\x03R\fsessionEpoch\x12\x1b\n" +
 	"\tmax_tasks\x18\x03 \x01(\x05R\bmaxTasks\x12.\n" +
 	"\x06budget\x18\x04 \x01(\v2\x16.taskyard.v1.ResourcesR\x06budget\x12@\n" +
 	"\x0elease_duration\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\rleaseDuration\x122\n" +
-	"\atenants\x18\x06 \x03(\v2\x18.taskyard.v1.TenantClaimR\atenants\"p\n" +
+	"\atenants\x18\x06 \x03(\v2\x18.taskyard.v1.TenantClaimR\atenants\x12!\n" +
+	"\fheartbeat_id\x18\a \x01(\x03R\vheartbeatId\"p\n" +
 	"\vTenantClaim\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1b\n" +
 	"\tmax_tasks\x18\x02 \x01(\x05R\bmaxTasks\x12,\n" +
@@ -2669,11 +2862,24 @@ const file_taskyard_v1_lease_service_proto_rawDesc = "" +
 	"\bpriority\x18\x02 \x01(\x05R\bpriority\x12#\n" +
 	"\rpinned_runner\x18\x03 \x01(\tR\fpinnedRunner\"S\n" +
 	"\x17ClaimForRunnersResponse\x128\n" +
-	"\aresults\x18\x01 \x03(\v2\x1e.taskyard.v1.RunnerClaimResultR\aresults\"\xb3\x01\n" +
+	"\aresults\x18\x01 \x03(\v2\x1e.taskyard.v1.RunnerClaimResultR\aresults\"\xeb\x01\n" +
 	"\x11RunnerClaimResult\x129\n" +
 	"\vassignments\x18\x01 \x03(\v2\x17.taskyard.v1.AssignmentR\vassignments\x129\n" +
 	"\rdrained_lanes\x18\x02 \x03(\v2\x14.taskyard.v1.LaneKeyR\fdrainedLanes\x12(\n" +
-	"\x05error\x18\x03 \x01(\v2\x12.google.rpc.StatusR\x05error\"\xa2\x01\n" +
+	"\x05error\x18\x03 \x01(\v2\x12.google.rpc.StatusR\x05error\x126\n" +
+	"\x06packed\x18\x04 \x01(\v2\x1e.taskyard.v1.PackedAssignmentsR\x06packed\"\xcf\x01\n" +
+	"\x11PackedAssignments\x12\x18\n" +
+	"\aentries\x18\x01 \x03(\fR\aentries\x12\x14\n" +
+	"\x05tasks\x18\x02 \x03(\tR\x05tasks\x12 \n" +
+	"\vgenerations\x18\x03 \x03(\x03R\vgenerations\x12\x1b\n" +
+	"\tlease_ids\x18\x04 \x03(\x10R\bleaseIds\x123\n" +
+	"\tworkloads\x18\x05 \x03(\v2\x15.taskyard.v1.WorkloadR\tworkloads\x12\x16\n" +
+	"\x06places\x18\x06 \x03(\x05R\x06places\"\x8d\x01\n" +
+	"\bWorkload\x12\x1b\n" +
+	"\ttask_type\x18\x01 \x01(\tR\btaskType\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x1a\n" +
+	"\bfunction\x18\x03 \x01(\tR\bfunction\x124\n" +
+	"\tresources\x18\x04 \x01(\v2\x16.taskyard.v1.ResourcesR\tresources\"\xa2\x01\n" +
 	"\x12RenewLeasesRequest\x12\x1b\n" +
 	"\trunner_id\x18\x01 \x01(\tR\brunnerId\x12-\n" +
 	"\x06leases\x18\x02 \x03(\v2\x15.taskyard.v1.LeaseRefR\x06leases\x12@\n" +
@@ -2863,7 +3069,7 @@ func file_taskyard_v1_lease_service_proto_rawDescGZIP() []byte {
 	return file_taskyard_v1_lease_service_proto_rawDescData
 }
 
-var file_taskyard_v1_lease_service_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_taskyard_v1_lease_service_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_taskyard_v1_lease_service_proto_goTypes = []any{
 	(*ClaimForRunnersRequest)(nil),       // 0: taskyard.v1.ClaimForRunnersRequest
 	(*RunnerClaim)(nil),                  // 1: taskyard.v1.RunnerClaim
@@ -2872,144 +3078,149 @@ var file_taskyard_v1_lease_service_proto_goTypes = []any{
 	(*LaneKey)(nil),                      // 4: taskyard.v1.LaneKey
 	(*ClaimForRunnersResponse)(nil),      // 5: taskyard.v1.ClaimForRunnersResponse
 	(*RunnerClaimResult)(nil),            // 6: taskyard.v1.RunnerClaimResult
-	(*RenewLeasesRequest)(nil),           // 7: taskyard.v1.RenewLeasesRequest
-	(*RenewLeasesResponse)(nil),          // 8: taskyard.v1.RenewLeasesResponse
-	(*ReportRunsRequest)(nil),            // 9: taskyard.v1.ReportRunsRequest
-	(*HolderReport)(nil),                 // 10: taskyard.v1.HolderReport
-	(*ReportRunsResponse)(nil),           // 11: taskyard.v1.ReportRunsResponse
-	(*AppendLogsRequest)(nil),            // 12: taskyard.v1.AppendLogsRequest
-	(*AppendLogsResponse)(nil),           // 13: taskyard.v1.AppendLogsResponse
-	(*WriteCheckpointRequest)(nil),       // 14: taskyard.v1.WriteCheckpointRequest
-	(*WriteCheckpointResponse)(nil),      // 15: taskyard.v1.WriteCheckpointResponse
-	(*ReadLeasedCheckpointRequest)(nil),  // 16: taskyard.v1.ReadLeasedCheckpointRequest
-	(*ReadLeasedCheckpointResponse)(nil), // 17: taskyard.v1.ReadLeasedCheckpointResponse
-	(*CreateChildTasksRequest)(nil),      // 18: taskyard.v1.CreateChildTasksRequest
-	(*CreateChildTasksResponse)(nil),     // 19: taskyard.v1.CreateChildTasksResponse
-	(*WatchQueueRequest)(nil),            // 20: taskyard.v1.WatchQueueRequest
-	(*WatchQueueResponse)(nil),           // 21: taskyard.v1.WatchQueueResponse
-	(*Lane)(nil),                         // 22: taskyard.v1.Lane
-	(*PlacementClass)(nil),               // 23: taskyard.v1.PlacementClass
-	(*TenantShare)(nil),                  // 24: taskyard.v1.TenantShare
-	(*RunnerVerdicts)(nil),               // 25: taskyard.v1.RunnerVerdicts
-	(*ReadExplainFactsRequest)(nil),      // 26: taskyard.v1.ReadExplainFactsRequest
-	(*ReadExplainFactsResponse)(nil),     // 27: taskyard.v1.ReadExplainFactsResponse
-	(*LimitFacts)(nil),                   // 28: taskyard.v1.LimitFacts
-	(*DependencyFacts)(nil),              // 29: taskyard.v1.DependencyFacts
-	(*TaskFacts)(nil),                    // 30: taskyard.v1.TaskFacts
-	(*SlotFacts)(nil),                    // 31: taskyard.v1.SlotFacts
-	(*TenantFacts)(nil),                  // 32: taskyard.v1.TenantFacts
-	(*TaskTypeFacts)(nil),                // 33: taskyard.v1.TaskTypeFacts
-	(*QuarantineFacts)(nil),              // 34: taskyard.v1.QuarantineFacts
-	(*RunnerFacts)(nil),                  // 35: taskyard.v1.RunnerFacts
-	(*Resources)(nil),                    // 36: taskyard.v1.Resources
-	(*durationpb.Duration)(nil),          // 37: google.protobuf.Duration
-	(*Assignment)(nil),                   // 38: taskyard.v1.Assignment
-	(*status.Status)(nil),                // 39: google.rpc.Status
-	(*LeaseRef)(nil),                     // 40: taskyard.v1.LeaseRef
-	(*LeaseVerdict)(nil),                 // 41: taskyard.v1.LeaseVerdict
-	(*RunReport)(nil),                    // 42: taskyard.v1.RunReport
-	(*ReportResult)(nil),                 // 43: taskyard.v1.ReportResult
-	(*LogBatch)(nil),                     // 44: taskyard.v1.LogBatch
-	(*CheckpointChunk)(nil),              // 45: taskyard.v1.CheckpointChunk
-	(*Checkpoint)(nil),                   // 46: taskyard.v1.Checkpoint
-	(*ChildTask)(nil),                    // 47: taskyard.v1.ChildTask
-	(*Runner)(nil),                       // 48: taskyard.v1.Runner
-	(*timestamppb.Timestamp)(nil),        // 49: google.protobuf.Timestamp
-	(ExecutionKind)(0),                   // 50: taskyard.v1.ExecutionKind
-	(*Placement)(nil),                    // 51: taskyard.v1.Placement
-	(TenantTier)(0),                      // 52: taskyard.v1.TenantTier
-	(*TaskSpec)(nil),                     // 53: taskyard.v1.TaskSpec
-	(TaskPhase)(0),                       // 54: taskyard.v1.TaskPhase
-	(DependencyCondition)(0),             // 55: taskyard.v1.DependencyCondition
-	(PendingReason)(0),                   // 56: taskyard.v1.PendingReason
+	(*PackedAssignments)(nil),            // 7: taskyard.v1.PackedAssignments
+	(*Workload)(nil),                     // 8: taskyard.v1.Workload
+	(*RenewLeasesRequest)(nil),           // 9: taskyard.v1.RenewLeasesRequest
+	(*RenewLeasesResponse)(nil),          // 10: taskyard.v1.RenewLeasesResponse
+	(*ReportRunsRequest)(nil),            // 11: taskyard.v1.ReportRunsRequest
+	(*HolderReport)(nil),                 // 12: taskyard.v1.HolderReport
+	(*ReportRunsResponse)(nil),           // 13: taskyard.v1.ReportRunsResponse
+	(*AppendLogsRequest)(nil),            // 14: taskyard.v1.AppendLogsRequest
+	(*AppendLogsResponse)(nil),           // 15: taskyard.v1.AppendLogsResponse
+	(*WriteCheckpointRequest)(nil),       // 16: taskyard.v1.WriteCheckpointRequest
+	(*WriteCheckpointResponse)(nil),      // 17: taskyard.v1.WriteCheckpointResponse
+	(*ReadLeasedCheckpointRequest)(nil),  // 18: taskyard.v1.ReadLeasedCheckpointRequest
+	(*ReadLeasedCheckpointResponse)(nil), // 19: taskyard.v1.ReadLeasedCheckpointResponse
+	(*CreateChildTasksRequest)(nil),      // 20: taskyard.v1.CreateChildTasksRequest
+	(*CreateChildTasksResponse)(nil),     // 21: taskyard.v1.CreateChildTasksResponse
+	(*WatchQueueRequest)(nil),            // 22: taskyard.v1.WatchQueueRequest
+	(*WatchQueueResponse)(nil),           // 23: taskyard.v1.WatchQueueResponse
+	(*Lane)(nil),                         // 24: taskyard.v1.Lane
+	(*PlacementClass)(nil),               // 25: taskyard.v1.PlacementClass
+	(*TenantShare)(nil),                  // 26: taskyard.v1.TenantShare
+	(*RunnerVerdicts)(nil),               // 27: taskyard.v1.RunnerVerdicts
+	(*ReadExplainFactsRequest)(nil),      // 28: taskyard.v1.ReadExplainFactsRequest
+	(*ReadExplainFactsResponse)(nil),     // 29: taskyard.v1.ReadExplainFactsResponse
+	(*LimitFacts)(nil),                   // 30: taskyard.v1.LimitFacts
+	(*DependencyFacts)(nil),              // 31: taskyard.v1.DependencyFacts
+	(*TaskFacts)(nil),                    // 32: taskyard.v1.TaskFacts
+	(*SlotFacts)(nil),                    // 33: taskyard.v1.SlotFacts
+	(*TenantFacts)(nil),                  // 34: taskyard.v1.TenantFacts
+	(*TaskTypeFacts)(nil),                // 35: taskyard.v1.TaskTypeFacts
+	(*QuarantineFacts)(nil),              // 36: taskyard.v1.QuarantineFacts
+	(*RunnerFacts)(nil),                  // 37: taskyard.v1.RunnerFacts
+	(*Resources)(nil),                    // 38: taskyard.v1.Resources
+	(*durationpb.Duration)(nil),          // 39: google.protobuf.Duration
+	(*Assignment)(nil),                   // 40: taskyard.v1.Assignment
+	(*status.Status)(nil),                // 41: google.rpc.Status
+	(*LeaseRef)(nil),                     // 42: taskyard.v1.LeaseRef
+	(*LeaseVerdict)(nil),                 // 43: taskyard.v1.LeaseVerdict
+	(*RunReport)(nil),                    // 44: taskyard.v1.RunReport
+	(*ReportResult)(nil),                 // 45: taskyard.v1.ReportResult
+	(*LogBatch)(nil),                     // 46: taskyard.v1.LogBatch
+	(*CheckpointChunk)(nil),              // 47: taskyard.v1.CheckpointChunk
+	(*Checkpoint)(nil),                   // 48: taskyard.v1.Checkpoint
+	(*ChildTask)(nil),                    // 49: taskyard.v1.ChildTask
+	(*Runner)(nil),                       // 50: taskyard.v1.Runner
+	(*timestamppb.Timestamp)(nil),        // 51: google.protobuf.Timestamp
+	(ExecutionKind)(0),                   // 52: taskyard.v1.ExecutionKind
+	(*Placement)(nil),                    // 53: taskyard.v1.Placement
+	(TenantTier)(0),                      // 54: taskyard.v1.TenantTier
+	(*TaskSpec)(nil),                     // 55: taskyard.v1.TaskSpec
+	(TaskPhase)(0),                       // 56: taskyard.v1.TaskPhase
+	(DependencyCondition)(0),             // 57: taskyard.v1.DependencyCondition
+	(PendingReason)(0),                   // 58: taskyard.v1.PendingReason
 }
 var file_taskyard_v1_lease_service_proto_depIdxs = []int32{
 	1,  // 0: taskyard.v1.ClaimForRunnersRequest.runners:type_name -> taskyard.v1.RunnerClaim
-	36, // 1: taskyard.v1.RunnerClaim.budget:type_name -> taskyard.v1.Resources
-	37, // 2: taskyard.v1.RunnerClaim.lease_duration:type_name -> google.protobuf.Duration
+	38, // 1: taskyard.v1.RunnerClaim.budget:type_name -> taskyard.v1.Resources
+	39, // 2: taskyard.v1.RunnerClaim.lease_duration:type_name -> google.protobuf.Duration
 	2,  // 3: taskyard.v1.RunnerClaim.tenants:type_name -> taskyard.v1.TenantClaim
 	3,  // 4: taskyard.v1.TenantClaim.lanes:type_name -> taskyard.v1.LaneClaim
 	4,  // 5: taskyard.v1.LaneClaim.lane:type_name -> taskyard.v1.LaneKey
-	37, // 6: taskyard.v1.LaneClaim.offset:type_name -> google.protobuf.Duration
-	36, // 7: taskyard.v1.LaneClaim.cost:type_name -> taskyard.v1.Resources
+	39, // 6: taskyard.v1.LaneClaim.offset:type_name -> google.protobuf.Duration
+	38, // 7: taskyard.v1.LaneClaim.cost:type_name -> taskyard.v1.Resources
 	6,  // 8: taskyard.v1.ClaimForRunnersResponse.results:type_name -> taskyard.v1.RunnerClaimResult
-	38, // 9: taskyard.v1.RunnerClaimResult.assignments:type_name -> taskyard.v1.Assignment
+	40, // 9: taskyard.v1.RunnerClaimResult.assignments:type_name -> taskyard.v1.Assignment
 	4,  // 10: taskyard.v1.RunnerClaimResult.drained_lanes:type_name -> taskyard.v1.LaneKey
-	39, // 11: taskyard.v1.RunnerClaimResult.error:type_name -> google.rpc.Status
-	40, // 12: taskyard.v1.RenewLeasesRequest.leases:type_name -> taskyard.v1.LeaseRef
-	37, // 13: taskyard.v1.RenewLeasesRequest.lease_duration:type_name -> google.protobuf.Duration
-	41, // 14: taskyard.v1.RenewLeasesResponse.verdicts:type_name -> taskyard.v1.LeaseVerdict
-	10, // 15: taskyard.v1.ReportRunsRequest.reports:type_name -> taskyard.v1.HolderReport
-	42, // 16: taskyard.v1.HolderReport.report:type_name -> taskyard.v1.RunReport
-	43, // 17: taskyard.v1.ReportRunsResponse.results:type_name -> taskyard.v1.ReportResult
-	44, // 18: taskyard.v1.AppendLogsRequest.batches:type_name -> taskyard.v1.LogBatch
-	39, // 19: taskyard.v1.AppendLogsResponse.results:type_name -> google.rpc.Status
-	45, // 20: taskyard.v1.WriteCheckpointRequest.chunk:type_name -> taskyard.v1.CheckpointChunk
-	46, // 21: taskyard.v1.WriteCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
-	40, // 22: taskyard.v1.ReadLeasedCheckpointRequest.lease:type_name -> taskyard.v1.LeaseRef
-	46, // 23: taskyard.v1.ReadLeasedCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
-	40, // 24: taskyard.v1.CreateChildTasksRequest.lease:type_name -> taskyard.v1.LeaseRef
-	47, // 25: taskyard.v1.CreateChildTasksRequest.children:type_name -> taskyard.v1.ChildTask
-	22, // 26: taskyard.v1.WatchQueueResponse.lanes:type_name -> taskyard.v1.Lane
-	23, // 27: taskyard.v1.WatchQueueResponse.classes:type_name -> taskyard.v1.PlacementClass
-	24, // 28: taskyard.v1.WatchQueueResponse.tenants:type_name -> taskyard.v1.TenantShare
-	25, // 29: taskyard.v1.WatchQueueResponse.verdicts:type_name -> taskyard.v1.RunnerVerdicts
-	48, // 30: taskyard.v1.WatchQueueResponse.runners:type_name -> taskyard.v1.Runner
-	4,  // 31: taskyard.v1.Lane.key:type_name -> taskyard.v1.LaneKey
-	49, // 32: taskyard.v1.Lane.head_ready_time:type_name -> google.protobuf.Timestamp
-	50, // 33: taskyard.v1.PlacementClass.kind:type_name -> taskyard.v1.ExecutionKind
-	51, // 34: taskyard.v1.PlacementClass.placement:type_name -> taskyard.v1.Placement
-	36, // 35: taskyard.v1.PlacementClass.resources:type_name -> taskyard.v1.Resources
-	52, // 36: taskyard.v1.TenantShare.tier:type_name -> taskyard.v1.TenantTier
-	41, // 37: taskyard.v1.RunnerVerdicts.verdicts:type_name -> taskyard.v1.LeaseVerdict
-	53, // 38: taskyard.v1.ReadExplainFactsRequest.spec:type_name -> taskyard.v1.TaskSpec
-	49, // 39: taskyard.v1.ReadExplainFactsResponse.read_time:type_name -> google.protobuf.Timestamp
-	30, // 40: taskyard.v1.ReadExplainFactsResponse.task:type_name -> taskyard.v1.TaskFacts
-	31, // 41: taskyard.v1.ReadExplainFactsResponse.slot:type_name -> taskyard.v1.SlotFacts
-	32, // 42: taskyard.v1.ReadExplainFactsResponse.tenant:type_name -> taskyard.v1.TenantFacts
-	33, // 43: taskyard.v1.ReadExplainFactsResponse.task_type:type_name -> taskyard.v1.TaskTypeFacts
-	23, // 44: taskyard.v1.ReadExplainFactsResponse.placement_class:type_name -> taskyard.v1.PlacementClass
-	34, // 45: taskyard.v1.ReadExplainFactsResponse.quarantine:type_name -> taskyard.v1.QuarantineFacts
-	35, // 46: taskyard.v1.ReadExplainFactsResponse.runners:type_name -> taskyard.v1.RunnerFacts
-	29, // 47: taskyard.v1.ReadExplainFactsResponse.dependencies:type_name -> taskyard.v1.DependencyFacts
-	28, // 48: taskyard.v1.ReadExplainFactsResponse.limits:type_name -> taskyard.v1.LimitFacts
-	49, // 49: taskyard.v1.LimitFacts.open_time:type_name -> google.protobuf.Timestamp
-	54, // 50: taskyard.v1.DependencyFacts.phase:type_name -> taskyard.v1.TaskPhase
-	55, // 51: taskyard.v1.DependencyFacts.when:type_name -> taskyard.v1.DependencyCondition
-	54, // 52: taskyard.v1.TaskFacts.phase:type_name -> taskyard.v1.TaskPhase
-	56, // 53: taskyard.v1.TaskFacts.pending_reason:type_name -> taskyard.v1.PendingReason
-	49, // 54: taskyard.v1.TaskFacts.ready_time:type_name -> google.protobuf.Timestamp
-	49, // 55: taskyard.v1.TaskFacts.next_attempt_time:type_name -> google.protobuf.Timestamp
-	49, // 56: taskyard.v1.TaskFacts.lease_expire_time:type_name -> google.protobuf.Timestamp
-	49, // 57: taskyard.v1.SlotFacts.lease_expire_time:type_name -> google.protobuf.Timestamp
-	24, // 58: taskyard.v1.TenantFacts.share:type_name -> taskyard.v1.TenantShare
-	49, // 59: taskyard.v1.TenantFacts.rate_open_time:type_name -> google.protobuf.Timestamp
-	49, // 60: taskyard.v1.QuarantineFacts.create_time:type_name -> google.protobuf.Timestamp
-	48, // 61: taskyard.v1.RunnerFacts.runner:type_name -> taskyard.v1.Runner
-	36, // 62: taskyard.v1.RunnerFacts.free_resources:type_name -> taskyard.v1.Resources
-	0,  // 63: taskyard.v1.LeaseService.ClaimForRunners:input_type -> taskyard.v1.ClaimForRunnersRequest
-	7,  // 64: taskyard.v1.LeaseService.RenewLeases:input_type -> taskyard.v1.RenewLeasesRequest
-	9,  // 65: taskyard.v1.LeaseService.ReportRuns:input_type -> taskyard.v1.ReportRunsRequest
-	12, // 66: taskyard.v1.LeaseService.AppendLogs:input_type -> taskyard.v1.AppendLogsRequest
-	14, // 67: taskyard.v1.LeaseService.WriteCheckpoint:input_type -> taskyard.v1.WriteCheckpointRequest
-	16, // 68: taskyard.v1.LeaseService.ReadLeasedCheckpoint:input_type -> taskyard.v1.ReadLeasedCheckpointRequest
-	18, // 69: taskyard.v1.LeaseService.CreateChildTasks:input_type -> taskyard.v1.CreateChildTasksRequest
-	20, // 70: taskyard.v1.LeaseService.WatchQueue:input_type -> taskyard.v1.WatchQueueRequest
-	26, // 71: taskyard.v1.LeaseService.ReadExplainFacts:input_type -> taskyard.v1.ReadExplainFactsRequest
-	5,  // 72: taskyard.v1.LeaseService.ClaimForRunners:output_type -> taskyard.v1.ClaimForRunnersResponse
-	8,  // 73: taskyard.v1.LeaseService.RenewLeases:output_type -> taskyard.v1.RenewLeasesResponse
-	11, // 74: taskyard.v1.LeaseService.ReportRuns:output_type -> taskyard.v1.ReportRunsResponse
-	13, // 75: taskyard.v1.LeaseService.AppendLogs:output_type -> taskyard.v1.AppendLogsResponse
-	15, // 76: taskyard.v1.LeaseService.WriteCheckpoint:output_type -> taskyard.v1.WriteCheckpointResponse
-	17, // 77: taskyard.v1.LeaseService.ReadLeasedCheckpoint:output_type -> taskyard.v1.ReadLeasedCheckpointResponse
-	19, // 78: taskyard.v1.LeaseService.CreateChildTasks:output_type -> taskyard.v1.CreateChildTasksResponse
-	21, // 79: taskyard.v1.LeaseService.WatchQueue:output_type -> taskyard.v1.WatchQueueResponse
-	27, // 80: taskyard.v1.LeaseService.ReadExplainFacts:output_type -> taskyard.v1.ReadExplainFactsResponse
-	72, // [72:81] is the sub-list for method output_type
-	63, // [63:72] is the sub-list for method input_type
-	63, // [63:63] is the sub-list for extension type_name
-	63, // [63:63] is the sub-list for extension extendee
-	0,  // [0:63] is the sub-list for field type_name
+	41, // 11: taskyard.v1.RunnerClaimResult.error:type_name -> google.rpc.Status
+	7,  // 12: taskyard.v1.RunnerClaimResult.packed:type_name -> taskyard.v1.PackedAssignments
+	8,  // 13: taskyard.v1.PackedAssignments.workloads:type_name -> taskyard.v1.Workload
+	38, // 14: taskyard.v1.Workload.resources:type_name -> taskyard.v1.Resources
+	42, // 15: taskyard.v1.RenewLeasesRequest.leases:type_name -> taskyard.v1.LeaseRef
+	39, // 16: taskyard.v1.RenewLeasesRequest.lease_duration:type_name -> google.protobuf.Duration
+	43, // 17: taskyard.v1.RenewLeasesResponse.verdicts:type_name -> taskyard.v1.LeaseVerdict
+	12, // 18: taskyard.v1.ReportRunsRequest.reports:type_name -> taskyard.v1.HolderReport
+	44, // 19: taskyard.v1.HolderReport.report:type_name -> taskyard.v1.RunReport
+	45, // 20: taskyard.v1.ReportRunsResponse.results:type_name -> taskyard.v1.ReportResult
+	46, // 21: taskyard.v1.AppendLogsRequest.batches:type_name -> taskyard.v1.LogBatch
+	41, // 22: taskyard.v1.AppendLogsResponse.results:type_name -> google.rpc.Status
+	47, // 23: taskyard.v1.WriteCheckpointRequest.chunk:type_name -> taskyard.v1.CheckpointChunk
+	48, // 24: taskyard.v1.WriteCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
+	42, // 25: taskyard.v1.ReadLeasedCheckpointRequest.lease:type_name -> taskyard.v1.LeaseRef
+	48, // 26: taskyard.v1.ReadLeasedCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
+	42, // 27: taskyard.v1.CreateChildTasksRequest.lease:type_name -> taskyard.v1.LeaseRef
+	49, // 28: taskyard.v1.CreateChildTasksRequest.children:type_name -> taskyard.v1.ChildTask
+	24, // 29: taskyard.v1.WatchQueueResponse.lanes:type_name -> taskyard.v1.Lane
+	25, // 30: taskyard.v1.WatchQueueResponse.classes:type_name -> taskyard.v1.PlacementClass
+	26, // 31: taskyard.v1.WatchQueueResponse.tenants:type_name -> taskyard.v1.TenantShare
+	27, // 32: taskyard.v1.WatchQueueResponse.verdicts:type_name -> taskyard.v1.RunnerVerdicts
+	50, // 33: taskyard.v1.WatchQueueResponse.runners:type_name -> taskyard.v1.Runner
+	4,  // 34: taskyard.v1.Lane.key:type_name -> taskyard.v1.LaneKey
+	51, // 35: taskyard.v1.Lane.head_ready_time:type_name -> google.protobuf.Timestamp
+	52, // 36: taskyard.v1.PlacementClass.kind:type_name -> taskyard.v1.ExecutionKind
+	53, // 37: taskyard.v1.PlacementClass.placement:type_name -> taskyard.v1.Placement
+	38, // 38: taskyard.v1.PlacementClass.resources:type_name -> taskyard.v1.Resources
+	54, // 39: taskyard.v1.TenantShare.tier:type_name -> taskyard.v1.TenantTier
+	43, // 40: taskyard.v1.RunnerVerdicts.verdicts:type_name -> taskyard.v1.LeaseVerdict
+	55, // 41: taskyard.v1.ReadExplainFactsRequest.spec:type_name -> taskyard.v1.TaskSpec
+	51, // 42: taskyard.v1.ReadExplainFactsResponse.read_time:type_name -> google.protobuf.Timestamp
+	32, // 43: taskyard.v1.ReadExplainFactsResponse.task:type_name -> taskyard.v1.TaskFacts
+	33, // 44: taskyard.v1.ReadExplainFactsResponse.slot:type_name -> taskyard.v1.SlotFacts
+	34, // 45: taskyard.v1.ReadExplainFactsResponse.tenant:type_name -> taskyard.v1.TenantFacts
+	35, // 46: taskyard.v1.ReadExplainFactsResponse.task_type:type_name -> taskyard.v1.TaskTypeFacts
+	25, // 47: taskyard.v1.ReadExplainFactsResponse.placement_class:type_name -> taskyard.v1.PlacementClass
+	36, // 48: taskyard.v1.ReadExplainFactsResponse.quarantine:type_name -> taskyard.v1.QuarantineFacts
+	37, // 49: taskyard.v1.ReadExplainFactsResponse.runners:type_name -> taskyard.v1.RunnerFacts
+	31, // 50: taskyard.v1.ReadExplainFactsResponse.dependencies:type_name -> taskyard.v1.DependencyFacts
+	30, // 51: taskyard.v1.ReadExplainFactsResponse.limits:type_name -> taskyard.v1.LimitFacts
+	51, // 52: taskyard.v1.LimitFacts.open_time:type_name -> google.protobuf.Timestamp
+	56, // 53: taskyard.v1.DependencyFacts.phase:type_name -> taskyard.v1.TaskPhase
+	57, // 54: taskyard.v1.DependencyFacts.when:type_name -> taskyard.v1.DependencyCondition
+	56, // 55: taskyard.v1.TaskFacts.phase:type_name -> taskyard.v1.TaskPhase
+	58, // 56: taskyard.v1.TaskFacts.pending_reason:type_name -> taskyard.v1.PendingReason
+	51, // 57: taskyard.v1.TaskFacts.ready_time:type_name -> google.protobuf.Timestamp
+	51, // 58: taskyard.v1.TaskFacts.next_attempt_time:type_name -> google.protobuf.Timestamp
+	51, // 59: taskyard.v1.TaskFacts.lease_expire_time:type_name -> google.protobuf.Timestamp
+	51, // 60: taskyard.v1.SlotFacts.lease_expire_time:type_name -> google.protobuf.Timestamp
+	26, // 61: taskyard.v1.TenantFacts.share:type_name -> taskyard.v1.TenantShare
+	51, // 62: taskyard.v1.TenantFacts.rate_open_time:type_name -> google.protobuf.Timestamp
+	51, // 63: taskyard.v1.QuarantineFacts.create_time:type_name -> google.protobuf.Timestamp
+	50, // 64: taskyard.v1.RunnerFacts.runner:type_name -> taskyard.v1.Runner
+	38, // 65: taskyard.v1.RunnerFacts.free_resources:type_name -> taskyard.v1.Resources
+	0,  // 66: taskyard.v1.LeaseService.ClaimForRunners:input_type -> taskyard.v1.ClaimForRunnersRequest
+	9,  // 67: taskyard.v1.LeaseService.RenewLeases:input_type -> taskyard.v1.RenewLeasesRequest
+	11, // 68: taskyard.v1.LeaseService.ReportRuns:input_type -> taskyard.v1.ReportRunsRequest
+	14, // 69: taskyard.v1.LeaseService.AppendLogs:input_type -> taskyard.v1.AppendLogsRequest
+	16, // 70: taskyard.v1.LeaseService.WriteCheckpoint:input_type -> taskyard.v1.WriteCheckpointRequest
+	18, // 71: taskyard.v1.LeaseService.ReadLeasedCheckpoint:input_type -> taskyard.v1.ReadLeasedCheckpointRequest
+	20, // 72: taskyard.v1.LeaseService.CreateChildTasks:input_type -> taskyard.v1.CreateChildTasksRequest
+	22, // 73: taskyard.v1.LeaseService.WatchQueue:input_type -> taskyard.v1.WatchQueueRequest
+	28, // 74: taskyard.v1.LeaseService.ReadExplainFacts:input_type -> taskyard.v1.ReadExplainFactsRequest
+	5,  // 75: taskyard.v1.LeaseService.ClaimForRunners:output_type -> taskyard.v1.ClaimForRunnersResponse
+	10, // 76: taskyard.v1.LeaseService.RenewLeases:output_type -> taskyard.v1.RenewLeasesResponse
+	13, // 77: taskyard.v1.LeaseService.ReportRuns:output_type -> taskyard.v1.ReportRunsResponse
+	15, // 78: taskyard.v1.LeaseService.AppendLogs:output_type -> taskyard.v1.AppendLogsResponse
+	17, // 79: taskyard.v1.LeaseService.WriteCheckpoint:output_type -> taskyard.v1.WriteCheckpointResponse
+	19, // 80: taskyard.v1.LeaseService.ReadLeasedCheckpoint:output_type -> taskyard.v1.ReadLeasedCheckpointResponse
+	21, // 81: taskyard.v1.LeaseService.CreateChildTasks:output_type -> taskyard.v1.CreateChildTasksResponse
+	23, // 82: taskyard.v1.LeaseService.WatchQueue:output_type -> taskyard.v1.WatchQueueResponse
+	29, // 83: taskyard.v1.LeaseService.ReadExplainFacts:output_type -> taskyard.v1.ReadExplainFactsResponse
+	75, // [75:84] is the sub-list for method output_type
+	66, // [66:75] is the sub-list for method input_type
+	66, // [66:66] is the sub-list for extension type_name
+	66, // [66:66] is the sub-list for extension extendee
+	0,  // [0:66] is the sub-list for field type_name
 }
 
 func init() { file_taskyard_v1_lease_service_proto_init() }
@@ -3023,7 +3234,7 @@ func file_taskyard_v1_lease_service_proto_init() {
 	file_taskyard_v1_runner_proto_init()
 	file_taskyard_v1_task_proto_init()
 	file_taskyard_v1_tenant_proto_init()
-	file_taskyard_v1_lease_service_proto_msgTypes[26].OneofWrappers = []any{
+	file_taskyard_v1_lease_service_proto_msgTypes[28].OneofWrappers = []any{
 		(*ReadExplainFactsRequest_TaskId)(nil),
 		(*ReadExplainFactsRequest_Spec)(nil),
 	}
@@ -3033,7 +3244,7 @@ func file_taskyard_v1_lease_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taskyard_v1_lease_service_proto_rawDesc), len(file_taskyard_v1_lease_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   36,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

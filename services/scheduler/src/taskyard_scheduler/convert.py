@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from taskyard.v1 import common_pb2, lease_pb2, lease_service_pb2, runner_pb2, task_pb2
 from taskyard.v1.runner_link_service_pb2 import Capacity
 from taskyard_kit import patterns
-from taskyard_scheduler.domain.capacity import Run, RunKey
+from taskyard_scheduler.domain.capacity import RunKey
 from taskyard_scheduler.domain.fairness import TenantShare
 from taskyard_scheduler.domain.placement import (
     Constraint,
@@ -46,19 +46,6 @@ def free_resources(free: Capacity) -> Resources | None:
 def drain_of(runner: runner_pb2.Runner) -> runner_pb2.DrainRequest | None:
     """The drain in force."""
     return runner.drain if runner.HasField("drain") else None
-
-
-def run(assignment: lease_pb2.Assignment, expire_time: float, *, accounted: bool) -> Run:
-    """The run of an assignment; its cost is set only if the runner accounts resources."""
-    spec = assignment.spec
-    kind = spec.execution.WhichOneof("kind") or ""
-    return Run(
-        task_type=spec.task_type,
-        kind=kind,
-        function=spec.execution.function.function if kind == "function" else "",
-        cost=resources(spec.resources) if accounted else None,
-        expire_time=expire_time,
-    )
 
 
 def resources_message(amount: Resources) -> common_pb2.Resources:

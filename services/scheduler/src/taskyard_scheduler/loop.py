@@ -17,6 +17,7 @@ from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import instrument
 from taskyard_scheduler import convert
 from taskyard_scheduler.backoff import Backoff
+from taskyard_scheduler.claimed import Claimed, claimed_of
 from taskyard_scheduler.domain.placement import RunnerProfile, judge
 from taskyard_scheduler.domain.plan import RunnerPlan, Situation, make_plan
 from taskyard_scheduler.domain.rooms import Offer
@@ -49,7 +50,7 @@ class ClaimClient(Protocol):
     async def claim_for_runners(self, request: ClaimForRunnersRequest) -> ClaimForRunnersResponse: ...
 
 
-GiveBack = Callable[[str, Sequence[lease_pb2.Assignment]], None]
+GiveBack = Callable[[str, Sequence[Claimed]], None]
 
 
 class Dispatcher:
@@ -145,7 +146,12 @@ class Dispatcher:
         request = ClaimForRunnersRequest(
             scheduler_id=self._config.scheduler_id,
             request_id=uuid.uuid4().hex,
-            runners=[runner_claim(plan, session.epoch, self._config.first_lease) for session, plan in group],
+            runners=[
+                runner_claim(plan, session.epoch, self._config.first_lease, heartbeat_id)
+                for (session, plan), heartbeat_id in zip(group, heartbeats, strict=True)
+            ],
+            # With tracing, each assignment gets a span of its own.
+            packed=not tracing.enabled(),
         )
         response = await self._claim_with_retries(request, claim_time)
         await CLAIMED.reach()
@@ -193,7 +199,7 @@ class Dispatcher:
                     continue
                 return
             for claim, result in zip(request.runners, response.results, strict=True):
-                self._give_back(claim.runner_id, list(result.assignments))
+                self._give_back(claim.runner_id, claimed_of(result, claim.heartbeat_id))
             return
 
     def _hand_out(
@@ -208,19 +214,18 @@ class Dispatcher:
         if result.error.code:
             session.lose(self._clock())
             return
-        # Each access to a repeated field creates new objects; build the list once.
-        assignments = list(result.assignments)
-        if not assignments:
-            return
         if tracing.enabled():
-            for assignment in assignments:
+            for assignment in result.assignments:
                 _trace(assignment, session.runner_id)
-        _assigned.add(len(assignments), {"way": "link"})
-        unfit: list[lease_pb2.Assignment] = []
+        found = claimed_of(result, heartbeat_id)
+        if not found:
+            return
+        _assigned.add(len(found), {"way": "link"})
+        unfit: list[Claimed] = []
         if doubtful:
             # A change of the runner during the claim may rule a task out: it is released to another runner.
-            assignments, unfit = _split_by_fit(session, assignments, self._clock())
-        unsent = session.assign(assignments, heartbeat_id, claim_time)
+            found, unfit = _split_by_fit(session, found, self._clock())
+        unsent = session.assign(found, claim_time)
         if unfit or unsent:
             self._give_back(session.runner_id, [*unfit, *unsent])
 
@@ -262,7 +267,7 @@ class Dispatcher:
 
     async def _claim_for_pull(self, claim: PullClaim, plan: RunnerPlan) -> None:
         version = self._board.version
-        message = runner_claim(plan, 0, claim.lease_duration)
+        message = runner_claim(plan, 0, claim.lease_duration, 0)
         message.max_tasks = claim.max_tasks
         request = ClaimForRunnersRequest(
             scheduler_id=self._config.scheduler_id, request_id=claim.claim_request_id, runners=[message]
@@ -289,27 +294,27 @@ def _planned_state(session: Session) -> tuple[RunnerProfile, int]:
 
 
 def _split_by_fit(
-    session: Session, assignments: Sequence[lease_pb2.Assignment], now: float
-) -> tuple[list[lease_pb2.Assignment], list[lease_pb2.Assignment]]:
-    """Splits assignments into those that still fit the runner and the others."""
-    fit: list[lease_pb2.Assignment] = []
-    unfit: list[lease_pb2.Assignment] = []
+    session: Session, found: Sequence[Claimed], now: float
+) -> tuple[list[Claimed], list[Claimed]]:
+    """Splits claimed tasks into those that still fit the runner and the others."""
+    fit: list[Claimed] = []
+    unfit: list[Claimed] = []
     room, budget = session.capacity.room(now), session.capacity.budget
-    for assignment in assignments:
-        cost = convert.resources(assignment.spec.resources)
+    for one in found:
+        cost = one.workload.cost
         affords = budget is None or budget.holds(cost)
-        if len(fit) < room and affords and _fits(session, assignment, now):
-            fit.append(assignment)
+        if len(fit) < room and affords and _fits(session, one, now):
+            fit.append(one)
             budget = budget.less(cost) if budget is not None else None
         else:
-            unfit.append(assignment)
+            unfit.append(one)
     return fit, unfit
 
 
-def _fits(session: Session, assignment: lease_pb2.Assignment, now: float) -> bool:
+def _fits(session: Session, one: Claimed, now: float) -> bool:
     """Whether the runner is still eligible for the task."""
-    tenant = convert.tenant_of(assignment.lease.task)
-    wanted = convert.class_of(assignment.spec)
+    tenant = convert.tenant_of(one.key[0])
+    wanted = convert.class_of(one.assignment().spec)
     if not session.profile.serves(tenant) or refusal_seconds(session, tenant, wanted, now) > 0:
         return False
     return judge(session.profile, wanted, session.capacity.executing()).eligible

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
 
-from taskyard.v1 import lease_pb2
 from taskyard.v1.runner_link_service_pb2 import (
     CheckpointAck,
     CheckpointRetry,
@@ -19,6 +18,8 @@ from taskyard.v1.runner_link_service_pb2 import (
     ServerGoodbye,
     Welcome,
 )
+from taskyard_scheduler.claimed import Claimed, encode
+from taskyard_scheduler.domain.capacity import RunKey
 
 # The size a message of assignments aims at (rule 12).
 TARGET_BYTES = 256 * 1024
@@ -40,7 +41,7 @@ class Outbox:
         self._rejections: list[ReportRejection] = []
         self._report_ack = False
         self._commands: deque[Command] = deque()
-        self._assignments: deque[lease_pb2.Assignment] = deque()
+        self._assignments: deque[Claimed] = deque()
         self._flow: FlowControl | None = None
         self._bulk: deque[ConnectResponse] = deque()
 
@@ -77,7 +78,7 @@ class Outbox:
         self._commands.append(message)
         self._wake()
 
-    def assign(self, assignments: Iterable[lease_pb2.Assignment]) -> None:
+    def assign(self, assignments: Iterable[Claimed]) -> None:
         self._assignments.extend(assignments)
         self._wake()
 
@@ -101,20 +102,17 @@ class Outbox:
         self._goodbye = message
         self._wake()
 
-    def withdraw_assignments(
-        self, runs: Collection[tuple[str, int]] | None = None
-    ) -> list[lease_pb2.Assignment]:
+    def withdraw_assignments(self, runs: Collection[RunKey] | None = None) -> list[Claimed]:
         """Removes and returns the assignments, of these runs or all, that were not written yet."""
-        withdrawn: list[lease_pb2.Assignment] = []
-        kept: list[lease_pb2.Assignment] = []
-        for assignment in self._assignments:
-            key = (assignment.lease.task, assignment.lease.generation)
-            (withdrawn if runs is None or key in runs else kept).append(assignment)
+        withdrawn: list[Claimed] = []
+        kept: list[Claimed] = []
+        for one in self._assignments:
+            (withdrawn if runs is None or one.key in runs else kept).append(one)
         self._assignments = deque(kept)
         return withdrawn
 
-    def next(self) -> ConnectResponse | None:
-        """The next message to write, None if there is nothing."""
+    def next(self) -> ConnectResponse | bytes | None:
+        """The next message to write, None if there is nothing; assignments are encoded already."""
         if self._welcome is not None:
             message, self._welcome = ConnectResponse(welcome=self._welcome), None
             return message
@@ -141,12 +139,11 @@ class Outbox:
         self._rejections = []
         return ConnectResponse(report_ack=ack)
 
-    def _next_assignments(self) -> ConnectResponse:
-        gathered: list[lease_pb2.Assignment] = []
+    def _next_assignments(self) -> bytes:
+        entries: list[bytes] = []
         size = 0
         while self._assignments and size < TARGET_BYTES:
-            gathered.append(self._assignments.popleft())
-            size += gathered[-1].ByteSize()
-        message = ConnectResponse()
-        message.assignments.assignments.extend(gathered)
-        return message
+            entry = self._assignments.popleft().entry
+            entries.append(entry)
+            size += len(entry)
+        return encode(entries)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from taskyard.v1 import lease_pb2
 from taskyard.v1.lease_service_pb2 import LaneClaim, LaneKey, RunnerClaim, RunnerClaimResult, TenantClaim
 from taskyard_scheduler import convert
+from taskyard_scheduler.claimed import tasks_of
 from taskyard_scheduler.domain.plan import ListedLane, RunnerPlan
 from taskyard_scheduler.lanes import LaneBoard
 from taskyard_scheduler.link_config import duration
@@ -15,7 +15,9 @@ from taskyard_scheduler.link_config import duration
 MAX_TASKS = 10_000
 
 
-def runner_claim(plan: RunnerPlan, session_epoch: int, lease_duration: float) -> RunnerClaim:
+def runner_claim(
+    plan: RunnerPlan, session_epoch: int, lease_duration: float, heartbeat_id: int
+) -> RunnerClaim:
     """What one runner asks taskdb for; costs matter only where it accounts resources."""
     accounted = plan.offer.budget is not None
     message = RunnerClaim(
@@ -23,6 +25,7 @@ def runner_claim(plan: RunnerPlan, session_epoch: int, lease_duration: float) ->
         session_epoch=session_epoch,
         max_tasks=min(MAX_TASKS, plan.count),
         lease_duration=duration(lease_duration),
+        heartbeat_id=heartbeat_id,
         tenants=[
             TenantClaim(
                 tenant=tenant.tenant,
@@ -54,7 +57,7 @@ def note_result(board: LaneBoard, plan: RunnerPlan, result: RunnerClaimResult, s
     if result.error.code:
         # The session has ended; the result contains nothing about the tenants.
         return {tenant.tenant for tenant in plan.tenants}
-    counts = _count_by_tenant(plan, result.assignments)
+    counts = _count_by_tenant(plan, tasks_of(result))
     for tenant in plan.tenants:
         board.claimed(tenant.tenant, [listed.lane for listed in tenant.lanes], counts[tenant.tenant])
     changed = {tenant for tenant, count in counts.items() if count}
@@ -70,7 +73,7 @@ def note_result(board: LaneBoard, plan: RunnerPlan, result: RunnerClaimResult, s
     return changed
 
 
-def _count_by_tenant(plan: RunnerPlan, assignments: Sequence[lease_pb2.Assignment]) -> Counter[str]:
+def _count_by_tenant(plan: RunnerPlan, tasks: Sequence[str]) -> Counter[str]:
     if len(plan.tenants) == 1:
-        return Counter({plan.tenants[0].tenant: len(assignments)})
-    return Counter(convert.tenant_of(assignment.lease.task) for assignment in assignments)
+        return Counter({plan.tenants[0].tenant: len(tasks)})
+    return Counter(convert.tenant_of(task) for task in tasks)

@@ -15,6 +15,7 @@ from taskyard.v1.runner_link_service_pb2 import SERVER_GOODBYE_REASON_SHUTDOWN, 
 from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import instrument, observe
 from taskyard_scheduler import convert
+from taskyard_scheduler.claimed import Claimed
 from taskyard_scheduler.domain.reservations import RESERVATION_DELAY_SECONDS
 from taskyard_scheduler.fleet import Fleet
 from taskyard_scheduler.lanes import LaneBoard
@@ -180,11 +181,11 @@ class Scheduler:
             self.fleet.remove_claimant(claim.key)
         return claim.answer.result() if claim.answer.done() else ()
 
-    def give_back(self, runner_id: str, assignments: Sequence[lease_pb2.Assignment]) -> None:
+    def give_back(self, runner_id: str, unsent: Sequence[Claimed]) -> None:
         """Releases claimed tasks that were not sent to a runner, instead of letting their leases expire."""
-        if not assignments:
+        if not unsent:
             return
-        instrument(GIVEN_BACK).add(len(assignments), {})
+        instrument(GIVEN_BACK).add(len(unsent), {})
         released = lease_pb2.RunReleased(
             reason=lease_pb2.RELEASE_REASON_NO_CAPACITY,
             message="its runner disconnected or changed",
@@ -194,10 +195,10 @@ class Scheduler:
                 Entry(
                     NO_OWNER,
                     runner_id,
-                    lease_pb2.RunReport(lease=assignment.lease, released=released),
-                    convert.tenant_of(assignment.lease.task),
+                    lease_pb2.RunReport(lease=one.lease, released=released),
+                    convert.tenant_of(one.key[0]),
                 )
-                for assignment in assignments
+                for one in unsent
             ]
         )
 

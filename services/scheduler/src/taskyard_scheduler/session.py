@@ -14,6 +14,7 @@ from taskyard import errors
 from taskyard.v1 import lease_pb2, runner_pb2, session_service_pb2
 from taskyard.v1 import runner_link_service_pb2 as link
 from taskyard_scheduler import convert
+from taskyard_scheduler.claimed import Claimed
 from taskyard_scheduler.domain.capacity import Capacity, RunKey
 from taskyard_scheduler.domain.placement import RunnerProfile
 from taskyard_scheduler.domain.refusals import RefusalKey, Refusals
@@ -41,7 +42,7 @@ class SessionHost(Protocol):
     def submit_renewal(self, session: Session) -> None: ...
     def capacity_changed(self, session: Session) -> None: ...
     def profile_changed(self, session: Session) -> None: ...
-    def give_back(self, runner_id: str, assignments: Sequence[lease_pb2.Assignment]) -> None: ...
+    def give_back(self, runner_id: str, unsent: Sequence[Claimed]) -> None: ...
 
 
 class Session:
@@ -237,8 +238,8 @@ class Session:
         if not new:
             return
         withdrawn = self.outbox.withdraw_assignments({convert.run_key(verdict.lease) for verdict in new})
-        for assignment in withdrawn:
-            self.capacity.withdraw(convert.run_key(assignment.lease))
+        for one in withdrawn:
+            self.capacity.withdraw(one.key)
         self._host.give_back(self.runner_id, withdrawn)
         self.outbox.command(link.Command(leases=link.LeaseVerdicts(verdicts=new)))
 
@@ -394,27 +395,23 @@ class Session:
         """Whether the agent or an administrator drains the runner."""
         return self._own_drain or self.drain is not None
 
-    def assign(
-        self, assignments: Sequence[lease_pb2.Assignment], heartbeat_id: int, claim_time: float
-    ) -> Sequence[lease_pb2.Assignment]:
+    def assign(self, found: Sequence[Claimed], claim_time: float) -> Sequence[Claimed]:
         """Sends claimed tasks; returns those that can no longer be sent.
 
-        `heartbeat_id` is the last heartbeat received before the claim was sent, at `claim_time`: the agent
-        counts the lease from the sending of that heartbeat, which is always before the claim.
+        They name the last heartbeat received before the claim was sent, at `claim_time`: the agent counts the
+        lease from the sending of that heartbeat, which is always before the claim.
         """
         if self.over or self.closing or self.draining:
-            return assignments
+            return found
         # A verdict may arrive before the response to the claim that it concerns.
-        stopped = [a for a in assignments if self._verdicts.has(convert.run_key(a.lease))]
+        stopped = [one for one in found if self._verdicts.has(one.key)] if self._verdicts else []
         if stopped:
-            assignments = [a for a in assignments if a not in stopped]
+            found = [one for one in found if one not in stopped]
         expire_time = claim_time + self._config.first_lease
         accounted = self.capacity.budget is not None
-        for assignment in assignments:
-            assignment.heartbeat_id = heartbeat_id
-            key = convert.run_key(assignment.lease)
-            self.capacity.send(key, convert.run(assignment, expire_time, accounted=accounted))
-        self.outbox.assign(assignments)
+        for one in found:
+            self.capacity.send(one.key, one.run(expire_time, accounted=accounted))
+        self.outbox.assign(found)
         return stopped
 
     # ---- the end (rules 2, 6, 14)

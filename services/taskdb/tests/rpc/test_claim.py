@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from google.protobuf.duration_pb2 import Duration
 
 from services.taskdb.tests.conftest import RunningTaskDb
 from services.taskdb.tests.yard import Yard, failed, released, started, succeeded
@@ -145,3 +146,30 @@ async def test_response_stays_below_the_message_limit(yard: Yard, taskdb: Runnin
         claimed += [a.lease.task for a in result.assignments]
     assert claimed == names
     assert not await taskdb.rows("SELECT FROM queue")
+
+
+async def test_packed_assignments_are_the_messages_of_the_same_tasks(yard: Yard) -> None:
+    """Those that the claim alone describes, and those for which more is read or changed."""
+    payload = common_pb2.Payload()
+    payload.json.update({"n": 7})
+    await yard.create(total_timeout=Duration(seconds=500))
+    await yard.create(payload=payload, resources=common_pb2.Resources(cpu_millis=50))
+    await yard.create(payload=common_pb2.Payload(raw=json.dumps("x" * 20_000).encode()))
+    await yard.create(task_type="typed", env=[common_pb2.EnvVar(name="LONG", value="y" * 200)])
+    runner, _ = await yard.hello()
+    lanes = await yard.lane_claims()
+    packed = (await yard.claim(runner, request_id="1", lanes=lanes)).assignments
+    repeated = (await yard.claim(runner, request_id="1", lanes=lanes, packed=False)).assignments
+    messages = {one.lease.task: one for one in repeated}
+    assert len(packed) == len(messages) == 4
+    for one in packed:
+        other = messages[one.lease.task]
+        # A repeat returns what is left of them.
+        assert one.lease_ttl.seconds == 15 and other.lease_ttl.seconds in (14, 15)
+        assert one.total_timeout.seconds - other.total_timeout.seconds in (0, 1)
+        other.lease_ttl.CopyFrom(one.lease_ttl)
+        other.total_timeout.CopyFrom(one.total_timeout)
+        if not one.HasField("total_timeout"):
+            other.ClearField("total_timeout")
+        other.heartbeat_id = one.heartbeat_id
+        assert one == other

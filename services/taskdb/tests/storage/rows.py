@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.domain.transition import SetTimer, Transition
 from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.tenant.api_keys import RunnerScope
 from taskyard_taskdb.storage.transition.task_updates import timed
 
 INSERT = """
@@ -115,3 +116,17 @@ def numbered(text: str) -> str:
         return f"${names.setdefault(name, len(names) + 1)}"
 
     return _PLACEHOLDER.sub(number, text).replace("%%", "%")
+
+
+async def insert_session(tx: Tx, runner_id: str, epoch: int, *tenants: str) -> None:
+    """Store a runner, whose key covers these tenants or all, and its session, which lasts an hour."""
+    await tx.execute(
+        "INSERT INTO runners (runner_id, key_id, registration, scope) VALUES (%s, 'k', '', %s)",
+        (runner_id, RunnerScope(tenants=tenants).pack()),
+    )
+    await tx.execute(
+        "INSERT INTO sessions (epoch, open_time, heartbeat_time, expire_time, session_id, instance_id, "
+        "runner_id, scheduler_id) VALUES (%s, now(), now(), now() + interval '1 hour', gen_random_uuid(), "
+        "gen_random_uuid(), %s, 'scheduler-1')",
+        (epoch, runner_id),
+    )

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from services.taskdb.tests.lifecycle_sequences import SCHEDULER, draw_policy
-from services.taskdb.tests.storage.rows import insert_created
+from services.taskdb.tests.storage.rows import insert_created, insert_session
 from taskyard_taskdb.domain import event as events
 from taskyard_taskdb.domain.event import Event, runner
 from taskyard_taskdb.domain.lifecycle import apply, create
@@ -32,6 +32,7 @@ from taskyard_taskdb.storage.lease.lease import Lease
 from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.report.reports import Report, ReportKind, ReportWriter
+from taskyard_taskdb.storage.statements import statements
 from taskyard_taskdb.storage.transition.load import database_time, load_for_update
 from taskyard_taskdb.storage.transition.write import write
 
@@ -185,11 +186,30 @@ async def test_a_claim_in_sql_equals_that_of_the_lifecycle(pool: Pool) -> None:
     assert ends and all(timedelta(0) <= before < timedelta(minutes=1) for (before,) in ends)
 
 
-async def claim_twins(pool: Pool, numbers: Sequence[int]) -> None:
+@pytest.mark.equivalence("claim", "claim_tasks_v1")
+async def test_a_claim_in_one_call_equals_that_of_the_lifecycle(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await to_claimable(pool, await make_pairs(pool))
+    async with pool.transaction() as tx:
+        await insert_session(tx, "r9", 4)
+        before = await load(tx, both(range(PAIRS)))
+        # Tasks that have an expired lease are for the statements to claim.
+        await tx.execute("DELETE FROM queue WHERE has_lease")
+    claimable = [
+        n for n in range(PAIRS) if before[key("sql", n)].claimable and before[key("sql", n)].lease is None
+    ]
+    assert {before[key("sql", n)].attempt for n in claimable} == {0, 1}
+    monkeypatch.delitem(statements(), "insert_claimed_leases")
+    await claim_twins(pool, claimable, epoch=4)
+    await compare(pool, claimable)
+
+
+async def claim_twins(pool: Pool, numbers: Sequence[int], epoch: int = 0) -> None:
     """Claim one of each pair in SQL, then the other one in Python, with the same lease."""
     lane = LaneKey("acme", CLASSES["sql"], 10, "")
     claims = [
-        RunnerClaim("r9", 0, 100, timedelta(seconds=40), (TenantClaim("acme", 100, (LaneClaim(lane),)),)),
+        RunnerClaim("r9", epoch, 100, timedelta(seconds=40), (TenantClaim("acme", 100, (LaneClaim(lane),)),)),
     ]
     (result,) = await Claimer(pool, Bus(), Bounds()).claim("scheduler-1", "claim-1", claims)
     assert {task.task_id for task in result.tasks} == {f"sql-{n:03}" for n in numbers}
@@ -203,7 +223,7 @@ async def claim_twins(pool: Pool, numbers: Sequence[int]) -> None:
                 runner_id="r9",
                 claim_request_id=claim_id("claim-1"),
                 lease_id=lease.lease_id,
-                session_epoch=0,
+                session_epoch=epoch,
                 expire_time=lease.schedule_time + timedelta(seconds=40),
             )
             steps.append(apply(loaded[key("pure", n)], event, lease.schedule_time, Random(0)))

@@ -9,6 +9,7 @@ import pytest
 from services.taskdb.tests.storage import test_create_equivalence as of_create
 from services.taskdb.tests.storage import test_sql_equivalence as of_sql
 from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.schema.base import functions
 from taskyard_taskdb.storage.statements import statements
 
 # Statement, what it has, and what it has instead.
@@ -24,6 +25,16 @@ CLAIMS = (
     ("insert_claimed_leases", "t.plain AND t.has_dependents IS NOT TRUE", "NOT t.plain"),
     ("end_expired_leases", "CASE WHEN start_time IS NULL THEN 0 ELSE attempt END", "0"),
     ("end_expired_leases", "%(lost)s::smallint", "(%(lost)s::smallint + 1)"),
+)
+# Of the function claim_tasks_v1.
+ONE_CALLS = (
+    ("t.generation + 1 AS generation", "t.generation + 2 AS generation"),
+    ("t.version + 1 AS version", "t.version AS version"),
+    ("t.phase AS previous_phase", "1::smallint AS previous_phase"),
+    ("t.plain AND t.has_dependents IS NOT TRUE", "NOT t.plain"),
+    ("claim_time + claim_durations[c.claim]", "claim_time"),
+    ("claim_id, slot\n", "claim_id, NULL\n"),
+    ("nullif(attempt, 0), nullif(retry_count, 0)", "nullif(attempt, 0), NULL"),
 )
 SUCCESSES = (
     ("complete_plain", "least(greatest(coalesce(i.start_time, now), l.schedule_time), now)", "now"),
@@ -61,6 +72,20 @@ async def test_a_mutated_claim_statement_is_detected(
     mutate(monkeypatch, *mutation)
     with pytest.raises(AssertionError):
         await of_sql.test_a_claim_in_sql_equals_that_of_the_lifecycle(pool)
+
+
+@pytest.mark.parametrize("mutation", ONE_CALLS)
+async def test_a_mutated_claim_function_is_detected(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch, mutation: tuple[str, str]
+) -> None:
+    created = functions()["claim_tasks_v1"]
+    fragment, instead = mutation
+    assert fragment in created
+    async with pool.transaction() as tx:
+        changed = created.replace(fragment, instead)
+        await tx.execute(changed.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION"), prepare=False)
+    with pytest.raises(AssertionError):
+        await of_sql.test_a_claim_in_one_call_equals_that_of_the_lifecycle(pool, monkeypatch)
 
 
 @pytest.mark.parametrize("mutation", SUCCESSES)

@@ -44,10 +44,13 @@ class ClaimForRunnersRequest(_message.Message):
     SCHEDULER_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     RUNNERS_FIELD_NUMBER: _builtins.int
+    PACKED_FIELD_NUMBER: _builtins.int
     scheduler_id: _builtins.str
     """Scheduler instance."""
     request_id: _builtins.str
     """New for every claim, the same for its repeats."""
+    packed: _builtins.bool
+    """Return RunnerClaimResult.packed instead of assignments."""
     @_builtins.property
     def runners(self) -> _containers.RepeatedCompositeFieldContainer[Global___RunnerClaim]:
         """Runners with free capacity."""
@@ -58,10 +61,11 @@ class ClaimForRunnersRequest(_message.Message):
         scheduler_id: _builtins.str = ...,
         request_id: _builtins.str = ...,
         runners: _abc.Iterable[Global___RunnerClaim] | None = ...,
+        packed: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "runners", b"runners", "scheduler_id", b"scheduler_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["packed", b"packed", "request_id", b"request_id", "runners", b"runners", "scheduler_id", b"scheduler_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -79,12 +83,15 @@ class RunnerClaim(_message.Message):
     BUDGET_FIELD_NUMBER: _builtins.int
     LEASE_DURATION_FIELD_NUMBER: _builtins.int
     TENANTS_FIELD_NUMBER: _builtins.int
+    HEARTBEAT_ID_FIELD_NUMBER: _builtins.int
     runner_id: _builtins.str
     """Runner."""
     session_epoch: _builtins.int
     """Its session; a superseded or expired one gets nothing.  0 for a pull worker."""
     max_tasks: _builtins.int
     """At most this many tasks."""
+    heartbeat_id: _builtins.int
+    """Last heartbeat of the runner before the claim; packed assignments carry it."""
     @_builtins.property
     def budget(self) -> _common_pb2.Resources:
         """Free resources; unset = not accounted."""
@@ -106,10 +113,11 @@ class RunnerClaim(_message.Message):
         budget: _common_pb2.Resources | None = ...,
         lease_duration: _duration_pb2.Duration | None = ...,
         tenants: _abc.Iterable[Global___TenantClaim] | None = ...,
+        heartbeat_id: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "lease_duration", b"lease_duration"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "lease_duration", b"lease_duration", "max_tasks", b"max_tasks", "runner_id", b"runner_id", "session_epoch", b"session_epoch", "tenants", b"tenants"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "heartbeat_id", b"heartbeat_id", "lease_duration", b"lease_duration", "max_tasks", b"max_tasks", "runner_id", b"runner_id", "session_epoch", b"session_epoch", "tenants", b"tenants"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -246,6 +254,7 @@ class RunnerClaimResult(_message.Message):
     ASSIGNMENTS_FIELD_NUMBER: _builtins.int
     DRAINED_LANES_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
+    PACKED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def assignments(self) -> _containers.RepeatedCompositeFieldContainer[_lease_pb2.Assignment]:
         """Claimed tasks, in claim order."""
@@ -258,20 +267,115 @@ class RunnerClaimResult(_message.Message):
     def error(self) -> _status_pb2.Status:
         """ABORTED/SESSION_SUPERSEDED when the session is not the current one."""
 
+    @_builtins.property
+    def packed(self) -> Global___PackedAssignments:
+        """Claimed tasks, if the request asks for this form."""
+
     def __init__(
         self,
         *,
         assignments: _abc.Iterable[_lease_pb2.Assignment] | None = ...,
         drained_lanes: _abc.Iterable[Global___LaneKey] | None = ...,
         error: _status_pb2.Status | None = ...,
+        packed: Global___PackedAssignments | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "packed", b"packed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignments", b"assignments", "drained_lanes", b"drained_lanes", "error", b"error"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignments", b"assignments", "drained_lanes", b"drained_lanes", "error", b"error", "packed", b"packed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RunnerClaimResult: _TypeAlias = RunnerClaimResult  # noqa: Y015
+
+@_typing.final
+class PackedAssignments(_message.Message):
+    """Assignments for a scheduler that passes them on without reading them: one column for each part that it needs."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENTRIES_FIELD_NUMBER: _builtins.int
+    TASKS_FIELD_NUMBER: _builtins.int
+    GENERATIONS_FIELD_NUMBER: _builtins.int
+    LEASE_IDS_FIELD_NUMBER: _builtins.int
+    WORKLOADS_FIELD_NUMBER: _builtins.int
+    PLACES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def entries(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Each as it stands in the repeated field of Assignments: key, length and message."""
+
+    @_builtins.property
+    def tasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """LeaseRef.task of each."""
+
+    @_builtins.property
+    def generations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """LeaseRef.generation of each."""
+
+    @_builtins.property
+    def lease_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """LeaseRef.lease_id of each."""
+
+    @_builtins.property
+    def workloads(self) -> _containers.RepeatedCompositeFieldContainer[Global___Workload]:
+        """What they are, each once."""
+
+    @_builtins.property
+    def places(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """For each assignment its place in workloads; empty if they are all the first."""
+
+    def __init__(
+        self,
+        *,
+        entries: _abc.Iterable[_builtins.bytes] | None = ...,
+        tasks: _abc.Iterable[_builtins.str] | None = ...,
+        generations: _abc.Iterable[_builtins.int] | None = ...,
+        lease_ids: _abc.Iterable[_builtins.int] | None = ...,
+        workloads: _abc.Iterable[Global___Workload] | None = ...,
+        places: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "generations", b"generations", "lease_ids", b"lease_ids", "places", b"places", "tasks", b"tasks", "workloads", b"workloads"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PackedAssignments: _TypeAlias = PackedAssignments  # noqa: Y015
+
+@_typing.final
+class Workload(_message.Message):
+    """What a scheduler accounts for a task that it passes on."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASK_TYPE_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    FUNCTION_FIELD_NUMBER: _builtins.int
+    RESOURCES_FIELD_NUMBER: _builtins.int
+    task_type: _builtins.str
+    """spec.task_type."""
+    kind: _builtins.str
+    """Name of the member of Execution.kind."""
+    function: _builtins.str
+    """Function, if that is its kind."""
+    @_builtins.property
+    def resources(self) -> _common_pb2.Resources:
+        """spec.resources."""
+
+    def __init__(
+        self,
+        *,
+        task_type: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        function: _builtins.str = ...,
+        resources: _common_pb2.Resources | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["resources", b"resources"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["function", b"function", "kind", b"kind", "resources", b"resources", "task_type", b"task_type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Workload: _TypeAlias = Workload  # noqa: Y015
 
 @_typing.final
 class RenewLeasesRequest(_message.Message):

@@ -13,13 +13,13 @@ from taskyard.errors import FieldInvalid
 from taskyard.v1 import common_pb2, lease_pb2, lease_service_pb2
 from taskyard_kit.logs import get_log
 from taskyard_taskdb import failpoints
-from taskyard_taskdb.domain import search_fields
 from taskyard_taskdb.domain.event import Failed, Released, runner
 from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.task import RunError
 from taskyard_taskdb.domain.words import ErrorClass, ReleaseReason
 from taskyard_taskdb.rpc.convert import make_raw
 from taskyard_taskdb.rpc.inputs import add_inputs, wants_inputs
+from taskyard_taskdb.rpc.packed import Packing, fill_packed, fill_rest
 from taskyard_taskdb.rpc.reports import ReportBatch
 from taskyard_taskdb.rpc.times import set_duration, set_time, to_timedelta
 from taskyard_taskdb.rpc.type_cache import TypeCache
@@ -63,26 +63,65 @@ class ClaimHandler:
         results = await self._claimer.claim(request.scheduler_id, request.request_id, claims)
         await failpoints.CLAIM_AFTER_COMMIT.reach()
         self._hub.wake()
+        if request.packed:
+            return await self._pack(results, claims, [claim.heartbeat_id for claim in request.runners])
+        response = await self._make_assignments(results, claims, 0)
+        for message, result in zip(response.results, results, strict=True):
+            _fill_result(message, result)
+        return response
+
+    async def _pack(
+        self, results: list[ClaimResult], claims: list[RunnerClaim], heartbeat_ids: list[int]
+    ) -> lease_service_pb2.ClaimForRunnersResponse:
+        """The assignments as bytes; those that more has to be read for are made as messages first."""
+        response = lease_service_pb2.ClaimForRunnersResponse()
+        packings = [Packing(heartbeat_id) for heartbeat_id in heartbeat_ids]
+        packed: dict[int, tuple[bytes, int]] = {}
+        others = [ClaimResult() for _ in results]
+        for result, packing, other in zip(results, packings, others, strict=True):
+            for task in result.tasks:
+                found = packing.pack(task)
+                if found is None:
+                    other.tasks.append(task)
+                else:
+                    packed[task.lease_id] = found
+        if any(other.tasks for other in others):
+            size = sum(len(entry) for entry, _ in packed.values())
+            made = await self._make_assignments(others, claims, size)
+            for message, packing in zip(made.results, packings, strict=True):
+                for one in message.assignments:
+                    packed[one.lease.lease_id] = packing.pack_message(one)
+        for result, packing in zip(results, packings, strict=True):
+            message = response.results.add()
+            _fill_result(message, result)
+            fill_packed(message.packed, packing, result.tasks, packed)
+        return response
+
+    async def _make_assignments(
+        self, results: list[ClaimResult], claims: list[RunnerClaim], other_bytes: int
+    ) -> lease_service_pb2.ClaimForRunnersResponse:
+        """The assignments as messages; `other_bytes` is the size of what else the response has."""
         response = lease_service_pb2.ClaimForRunnersResponse()
         unreadable: list[Report] = []
         for result, claim in zip(results, claims, strict=True):
-            message = response.results.add()
-            _fill_result(message, result)
-            unreadable += _fill_assignments(message, result, claim.runner_id)
+            unreadable += _fill_assignments(response.results.add(), result, claim.runner_id)
         await self._reports.apply(unreadable)
         await self._add_checkpoints(results, response)
         await self._add_configs(results, response)
-        await self._add_inputs(response, claims)
+        await self._add_inputs(response, claims, other_bytes)
         return response
 
     async def _add_inputs(
-        self, response: lease_service_pb2.ClaimForRunnersResponse, claims: list[RunnerClaim]
+        self,
+        response: lease_service_pb2.ClaimForRunnersResponse,
+        claims: list[RunnerClaim],
+        other_bytes: int,
     ) -> None:
         """Add the results of prerequisites; what would make the response too large is released again."""
         wanting = [one for message in response.results for one in message.assignments if wants_inputs(one)]
         if not wanting:
             return
-        beyond = await add_inputs(self._pool, wanting, response.ByteSize())
+        beyond = await add_inputs(self._pool, wanting, response.ByteSize() + other_bytes)
         leases = {one.lease.lease_id for one in beyond}
         released: list[Report] = []
         for message, claim in zip(response.results, claims, strict=True) if leases else ():
@@ -255,12 +294,7 @@ def _fill_assignment(assignment: lease_pb2.Assignment, task: ClaimedTask) -> Non
     spec = assignment.spec
     spec.MergeFromString(task.spec)
     make_raw(spec.payload)
-    if task.total_left is not None:
-        set_duration(assignment.total_timeout, max(task.total_left, timedelta(0)))
-    if task.labels:
-        assignment.labels.update(search_fields.visible(task.labels))
-    if task.traceparent:
-        assignment.traceparent = task.traceparent
+    fill_rest(assignment, task)
 
 
 def _fill_checkpoint(assignment: lease_pb2.Assignment, stored: checkpoints.StoredCheckpoint) -> None:

@@ -250,7 +250,11 @@ class _Wave:
         part.page *= _GROWTH
 
 
-def _part(bundle: Bundle) -> _Part:
+def page_size(bundle: Bundle) -> int:
+    """How many rows to read of each lane."""
     count = bundle.count
-    page = min(count, 2 * count // len(bundle.lane_claims) + _SPARE_ROWS)
-    return _Part(bundle.positions(), list(bundle.lane_claims), page)
+    return min(count, 2 * count // len(bundle.lane_claims) + _SPARE_ROWS)
+
+
+def _part(bundle: Bundle) -> _Part:
+    return _Part(bundle.positions(), list(bundle.lane_claims), page_size(bundle))

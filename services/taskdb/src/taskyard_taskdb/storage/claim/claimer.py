@@ -26,9 +26,17 @@ from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.change_log.append import LOG_LOCK
 from taskyard_taskdb.storage.claim.bounds import Bounds
 from taskyard_taskdb.storage.claim.bundles import Bundle, claim_bundles, waves
-from taskyard_taskdb.storage.claim.claims import ClaimedTask, ClaimResult, RunnerClaim, capped, within
+from taskyard_taskdb.storage.claim.claims import (
+    MAX_BYTES,
+    ClaimedTask,
+    ClaimResult,
+    RunnerClaim,
+    capped,
+    within,
+)
 from taskyard_taskdb.storage.claim.lanes import LaneKey, lane_arrays
 from taskyard_taskdb.storage.claim.merge import Candidate, Merge, Page
+from taskyard_taskdb.storage.claim.one_call import OneCalls
 from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Row, Tx
 from taskyard_taskdb.storage.quarantine import holds as quarantine_holds
@@ -41,8 +49,6 @@ log = get_log(__name__)
 
 # How often a claim looks behind rows that others have locked.
 _ROUNDS = 3
-# Specs in one answer, with a margin to the 4 MiB that a message may have; a single larger task goes alone.
-MAX_BYTES = 3 * 1024 * 1024
 
 
 class Claimer:
@@ -53,6 +59,7 @@ class Claimer:
         self._bus = bus
         self._bounds = bounds
         self._turn = asyncio.Lock()
+        self._one_calls = OneCalls(pool, bus, bounds)
 
     async def claim(
         self, scheduler_id: str, request_id: str, claims: Sequence[RunnerClaim]
@@ -62,6 +69,9 @@ class Claimer:
         Repeating a call returns the leases of the first that are still held.
         """
         async with self._turn:
+            done = await self._one_calls.claim(scheduler_id, claim_id(request_id), claims)
+            if done is not None:
+                return done
             claim = _ClaimTransaction(self._bounds.by_lane, scheduler_id, request_id, claims)
             results = await self._pool.run(claim.run)
             self._bus.publish(claim.after_commit(self._bounds))

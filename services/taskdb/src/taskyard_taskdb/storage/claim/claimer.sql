@@ -1,3 +1,11 @@
+-- name: claim_tasks
+-- What locks and which indexes serve is described with the function; it commits by itself.
+SELECT * FROM claim_tasks_v1(%(claim_id)s::text, %(scheduler_id)s::text, %(log_lock)s::bigint, %(max_bytes)s::bigint,
+    %(runner_ids)s::text[], %(epochs)s::bigint[], %(lease_durations)s::interval[], %(tenant_ids)s::text[],
+    %(class_ids)s::bigint[], %(priorities)s::smallint[], %(pinned_runners)s::text[], %(after_times)s::timestamptz[],
+    %(offsets)s::interval[], %(bundles)s::integer[], %(counts)s::integer[], %(pages)s::integer[],
+    %(seats)s::integer[], %(seat_starts)s::integer[], %(seat_claims)s::integer[], %(lease_ids)s::bigint[])
+
 -- name: lock_claiming_sessions
 -- First serialises repeats of one request, then share-locks sessions in key order: a session that is superseded, closed
 -- or expired, or whose runner was deleted, is not returned, and none that is returned ends before the claim commits.

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import NamedTuple
 
 from taskyard.errors import TaskyardError
 from taskyard_taskdb.storage.claim.lanes import LaneKey
 from taskyard_taskdb.storage.tenant.api_keys import RunnerScope
+
+# Specs in one answer, with a margin to the 4 MiB that a message may have; a single larger task goes alone.
+# Each task counts ROW_BYTES more than its spec has.
+MAX_BYTES = 3 * 1024 * 1024
+ROW_BYTES = 512
 
 # Amounts of resources by name: cpu_millis, memory_mb, disk_mb and the extended ones.
 Amounts = Mapping[str, int]
@@ -44,9 +50,8 @@ class RunnerClaim:
     budget: Amounts | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimedTask:
-    """A claimed task with everything that its assignment carries."""
+class ClaimedTask(NamedTuple):
+    """A claimed task with everything that its assignment carries, in the order of the columns of a claim."""
 
     tenant_id: str
     task_id: str

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from sqlalchemy import DDL, Column, DateTime, Index, MetaData, Table, Text, event, text
@@ -53,6 +54,13 @@ def at_the_end(doc: str, statement: str) -> None:
     element = _element(statement)
     event.listen(metadata, "after_create", element)
     metadata.info.setdefault("at_the_end", []).append((element, doc))
+
+
+def functions() -> dict[str, str]:
+    """The functions of the schema by name, as they are created."""
+    created = (str(element.statement) for element, _ in metadata.info["at_the_end"])
+    found = ((re.search(r"CREATE FUNCTION (\w+)", text), text.replace("%%", "%")) for text in created)
+    return {match[1]: text.strip() for match, text in found if match}
 
 
 def _element(statement: str | ExecutableDDLElement) -> ExecutableDDLElement:
