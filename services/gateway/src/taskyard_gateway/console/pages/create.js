@@ -38,7 +38,7 @@ export function Create({ me, route }) {
   };
   useEffect(() => { if (chosen?.execution) set({ kind: "" }); }, [chosen?.name]);
   if (!me.writes) return html`<h1>Create a task</h1><p class="empty">Your key may only read.</p>`;
-  return html`<h1>Create a task</h1><form class="create" onSubmit=${submit}>
+  return html`<h1>Create a task</h1><div class="beside"><form class="create" onSubmit=${submit}>
     ${me.admin ? html`<label>Tenant <input required ...${field("tenant")} /></label>` : null}
     <label>Task type <select value=${form.type} onChange=${(/** @type {any} */ event) => set({ type: event.target.value, payload: {} })}><option value="">none</option>${(types.value || []).map((/** @type {any} */ type) => html`<option value=${last(type.name)}>${last(type.name)}</option>`)}</select></label>
     ${chosen?.execution && !chosen.allowExecutionOverride ? null : html`<label>Kind <select value=${form.kind} onChange=${(/** @type {any} */ event) => set({ kind: event.target.value })}>${(chosen?.execution ? ["", ...KINDS] : KINDS).map((kind) => html`<option value=${kind}>${kind || "as the type says"}</option>`)}</select></label>`}
@@ -54,7 +54,7 @@ export function Create({ me, route }) {
     <label>Timeout of an attempt (s) <input type="number" min="1" ...${field("timeout")} /></label></details>
     <${Problem} error=${problem || types.error || whole.error} />
     <div class="actions"><button type="button" onClick=${check}>Dry run: where would it run?</button><button class="primary">Create</button></div></form>
-    ${dry ? html`<section aria-label="dry run"><h2>Dry run</h2><${Explanation} me=${me} subject=${{ spec: dry }} tenant=${form.tenant} /></section>` : null}`;
+    ${dry ? html`<section aria-label="dry run"><h2>Dry run</h2><${Explanation} me=${me} subject=${{ spec: dry }} tenant=${form.tenant} /></section>` : null}</div>`;
 }
 
 /** @param {any} type */

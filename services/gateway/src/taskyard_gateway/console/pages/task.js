@@ -34,7 +34,7 @@ export function TaskPage({ me, tenant, id }) {
   return html`<h1>${inert(id)} <${Phase} phase=${phase} /></h1>
     <${Problem} error=${error} />
     ${me.writes ? html`<${Actions} task=${task} onDone=${reload} />` : null}
-    <${Summary} task=${task} now=${now} />
+    <${Summary} me=${me} task=${task} now=${now} />
     ${TERMINAL.has(phase) ? null : html`<section aria-label="explain"><h2>Why</h2><${Explanation} me=${me} subject=${{ name }} version=${task.metadata?.resourceVersion} /></section>`}
     <${Dependencies} task=${task} />
     <section aria-label="runs"><h2>Timeline</h2><${Timeline} name=${name} changes=${changes} now=${now} audit=${audit} /></section>
@@ -45,12 +45,13 @@ export function TaskPage({ me, tenant, id }) {
     <section aria-label="history"><h2>History</h2><${History} audit=${audit} /></section>`;
 }
 
-/** @param {{task: any, now: number}} properties */
-function Summary({ task, now }) {
+/** @param {{me: import("../main.js").Me, task: any, now: number}} properties */
+function Summary({ me, task, now }) {
   const { metadata = {}, spec = {}, status = {} } = task;
   const rows = [
-    ["Runs", what(spec)],
+    ["Runs", html`<code>${what(spec)}</code>`],
     ["Type", inert(spec.taskType)],
+    ["Tenant", me.admin ? tenantOf(task.name) : ""],
     ["Created", `${clock(metadata.createTime)} (${age(metadata.createTime, now)} ago) by ${inert(metadata.creator?.id)}`],
     ["Took", took(status, now)],
     ["Runner", last(status.runner || status.lastRunner)],
@@ -67,7 +68,7 @@ function Summary({ task, now }) {
     ["Schedule", spec.schedule ? html`<a href=${scheduleLink(spec.schedule)}>${inert(last(spec.schedule))}</a>, ${clock(spec.scheduledTime)}` : ""],
     ["Labels", inert(Object.entries(metadata.labels || {}).map(([key, value]) => `${key}=${value}`).join("  "))],
   ];
-  return html`<dl>${rows.filter(([, value]) => value !== "").map(([title, value]) => html`<div class=${title === "Error" ? "wide" : ""}><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>
+  return html`<dl>${rows.filter(([, value]) => value !== "").map(([title, value]) => html`<div class=${title === "Error" || title === "Runs" ? "wide" : ""}><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>
     <${Progress} percent=${status.progress?.percent} message=${status.progress?.message} />`;
 }
 

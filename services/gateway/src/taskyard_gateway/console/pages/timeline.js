@@ -1,7 +1,7 @@
 // What happened to a task: its runs as bars, and between them retries, back-offs, moves and refused writers.
 import { all, get } from "../api.js";
 import { html } from "../dom.js";
-import { clock, duration, inert, last, took, word } from "../format.js";
+import { clock, duration, facts, inert, last, took, word } from "../format.js";
 import { Problem, Table, useRead } from "../parts.js";
 
 /** @type {Record<string, (details: any) => string>} */
@@ -20,7 +20,7 @@ const SENTENCES = {
   "task.report_rejected": (details) => `A stale writer was refused: ${details.reason || ""} ${details.message || ""}${/[.!?]$/.test(details.message || "") ? "" : "."} What it wrote does not count.`,
 };
 
-/** The newest audit events of a task, read again for each of its changes. @param {string} name @param {number} changes */
+/** The newest audit events of a task or group, read again when `changes` differs. @param {string} name @param {number | string} changes */
 export function useAudit(name, changes) {
   return useRead(() => get(`v1/tenants/${name.split("/")[1]}/auditEvents`, { filter: `resource = "${name}"`, pageSize: 200 }), [name, changes]);
 }
@@ -66,6 +66,6 @@ export function History({ audit: { value, error } }) {
     ["Time", (/** @type {any} */ event) => clock(event.time)],
     ["Event", (/** @type {any} */ event) => event.eventType],
     ["By", (/** @type {any} */ event) => inert(`${word(event.actor?.type, "ACTOR_TYPE_").toLowerCase()} ${event.actor?.id || ""}`)],
-    ["Details", (/** @type {any} */ event) => inert(JSON.stringify(event.details || {}))],
+    ["Details", (/** @type {any} */ event) => facts(event.details)],
   ]} />`;
 }
