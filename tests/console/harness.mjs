@@ -5,7 +5,7 @@ import { after, before } from "node:test";
 import { promisify } from "node:util";
 import { chromium } from "playwright-core";
 
-export const { BASE, KEY, ADMIN_KEY, TASKYARD, FOLDER, CHROMIUM, SHOTS, TASKDB_PID, LINK } = process.env;
+export const { BASE, KEY, ADMIN_KEY, TASKYARD, FOLDER, CHROMIUM, SHOTS, TASKDB_PID, GATEWAY_PID, LINK } = process.env;
 const AXE = fs.readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
 export const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic"];
 // Nothing takes this long on a quiet machine; on a busy one nothing fails by the clock.

@@ -56,11 +56,13 @@ export function Confirm({ title, children, action, disabled, onConfirm, onClose 
   const [error, setError] = useState(/** @type {any} */ (null));
   const [busy, setBusy] = useState(false);
   useEffect(() => dialog.current?.showModal(), []);
+  // Closing it, instead of leaving it out, gives the focus back to the button that opened it.
+  const close = () => dialog.current?.close();
   const confirm = async () => {
     setBusy(true);
     try {
       await onConfirm();
-      onClose();
+      close();
     } catch (problem) {
       setError(problem);
       setBusy(false);
@@ -68,7 +70,7 @@ export function Confirm({ title, children, action, disabled, onConfirm, onClose 
   };
   return html`<dialog ref=${dialog} onClose=${onClose} aria-label=${title}>
     <h2>${title}</h2>${children}<${Problem} error=${error} />
-    <div class="actions"><button onClick=${onClose}>Keep it as it is</button>
+    <div class="actions"><button onClick=${close}>Keep it as it is</button>
       <button class="primary" disabled=${busy || disabled} onClick=${confirm}>${busy ? "Working…" : action}</button></div>
   </dialog>`;
 }

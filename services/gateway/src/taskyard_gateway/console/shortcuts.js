@@ -39,5 +39,5 @@ function Keys({ keys, onClose }) {
   useEffect(() => dialog.current?.showModal(), []);
   return html`<dialog ref=${dialog} onClose=${onClose} aria-label="Keyboard shortcuts"><h2>Keyboard shortcuts</h2>
     <dl class="keys">${keys.map(([key, title]) => html`<div><dt>${key.split(" ").map((/** @type {string} */ each) => html`<kbd>${each}</kbd> `)}</dt><dd>${title}</dd></div>`)}</dl>
-    <div class="actions"><button onClick=${onClose}>Close</button></div></dialog>`;
+    <div class="actions"><button onClick=${() => dialog.current?.close()}>Close</button></div></dialog>`;
 }
