@@ -83,7 +83,7 @@ test("a form is made from a type's schema, and a task is cloned into it", async 
   assert.ok([200, 409].includes(made.status), JSON.stringify(made.body));
   const { page, problems, context } = await signedIn();
   await open(page, "#/types");
-  await page.click("a:has-text('Create a task')");
+  await page.click("tr:has-text('greet') a:has-text('Create a task')");
   await page.getByLabel("City *").fill("Oslo");
   await page.getByLabel("count").fill("3");
   await page.click("button:has-text('Create')");
@@ -93,6 +93,33 @@ test("a form is made from a type's schema, and a task is cloned into it", async 
   await page.click("button:has-text('Clone')");
   await page.waitForSelector("h1:has-text('Create a task')");
   await page.waitForFunction(() => [...document.querySelectorAll("form.create input")].some((input) => input.value === "Oslo"));
+  assert.deepEqual(problems, []);
+  await context.close();
+});
+
+test("a function by its name and a module by its file are created as they were chosen", async () => {
+  const { page, problems, context } = await signedIn();
+  await open(page, "#/create");
+  await page.getByLabel("Kind").selectOption("function");
+  await page.getByLabel("Function").fill("resize");
+  await page.getByLabel("Id", { exact: true }).fill("by-name");
+  await page.click("button:has-text('Create')");
+  await page.waitForSelector("h1:has-text('by-name')");
+  assert.equal((await call("GET", "/v1/tenants/default/tasks/by-name")).body.task.spec.execution.function.function, "resize");
+  const module = Buffer.concat([Buffer.from([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]), Buffer.alloc(100_000, 7)]);
+  await open(page, "#/create");
+  await page.getByLabel("Kind").selectOption("wasm");
+  await page.getByLabel("Module").setInputFiles({ name: "large.wasm", mimeType: "application/wasm", buffer: Buffer.alloc(2 * 1024 * 1024 + 1) });
+  await page.waitForSelector("[role=alert]:has-text('large.wasm has 2097153 bytes')");
+  await page.getByLabel("Module").setInputFiles({ name: "module.wasm", mimeType: "application/wasm", buffer: module });
+  await page.waitForSelector("[role=alert]", { state: "detached" });
+  await page.getByLabel("Arguments").fill("one 'two three'");
+  await page.getByLabel("Id", { exact: true }).fill("by-file");
+  await page.click("button:has-text('Create')");
+  await page.waitForSelector("h1:has-text('by-file')");
+  const { wasm } = (await call("GET", "/v1/tenants/default/tasks/by-file")).body.task.spec.execution;
+  assert.deepEqual(wasm.args, ["one", "two three"]);
+  assert.ok(Buffer.from(wasm.inline, "base64").equals(module));
   assert.deepEqual(problems, []);
   await context.close();
 });
@@ -130,10 +157,10 @@ test("why nothing goes to a runner, a quota that is changed, and a key that is m
   await open(page, "#/runners");
   await page.waitForSelector("td a:has-text('held')");
   await call("POST", "/v1/tenants/default/tasks/held:cancel", {});
-  await page.click("button:has-text('Why nothing?')");
+  await page.click("tr:has-text('local') button:has-text('Why nothing?')");
   await page.waitForSelector("section[aria-label='why nothing goes there'] td:has-text('venus')");
-  await page.click("button:has-text('Drain')");
-  await page.click("button:has-text('Undrain')");
+  await page.click("tr:has-text('local') button:has-text('Drain')");
+  await page.click("tr:has-text('local') button:has-text('Undrain')");
   await open(page, "#/tenants");
   await page.click("tr:has-text('default') button:has-text('Quota…')");
   await page.getByLabel("Tasks that wait").fill("1234567");

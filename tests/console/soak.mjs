@@ -127,12 +127,24 @@ async function watchList(page, session) {
   judge("longest freeze of the list", await longest(), FREEZE_MS, "ms");
 }
 
+/** The last calls of a page, for a wait that never ended: what it was busy with. */
+function recentCalls(page) {
+  const recent = [];
+  page.on("requestfinished", (request) => { recent.push(`${new Date().toISOString()} ${request.url().replace(BASE, "")} ${Math.round(request.timing().responseEnd)} ms`); recent.splice(0, recent.length - 20); });
+  return recent;
+}
+
 await launch();
 const { page, problems, context } = await signedIn(ADMIN_KEY);
+const recent = recentCalls(page);
 const session = await context.newCDPSession(page);
-await openPages(page, context);
-if (LINES) await followLog(page, session);
-if (MINUTES) await watchList(page, session);
+try {
+  await openPages(page, context);
+  if (LINES) await followLog(page, session);
+  if (MINUTES) await watchList(page, session);
+} catch (error) {
+  failures.push(`${error.message}; the last calls were\n  ${recent.join("\n  ")}\n`);
+}
 await close();
 if (problems.length) failures.push(...problems);
 console.log(failures.length ? `failed: ${failures.join("; ")}` : "every bound holds");
