@@ -101,7 +101,7 @@ test("a function by its name and a module by its file are created as they were c
   const { page, problems, context } = await signedIn();
   await open(page, "#/create");
   await page.getByLabel("Kind").selectOption("function");
-  await page.getByLabel("Function").fill("resize");
+  await page.getByLabel("Function", { exact: true }).fill("resize");
   await page.getByLabel("Id", { exact: true }).fill("by-name");
   await page.click("button:has-text('Create')");
   await page.waitForSelector("h1:has-text('by-name')");
