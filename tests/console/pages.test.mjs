@@ -39,6 +39,8 @@ for (const colorScheme of ["light", "dark"]) {
       assert.deepEqual(await page.locator("main [role=alert]").allInnerTexts(), [], name);
       if (name === "group") await page.waitForSelector("section[aria-label=tasks] tr:has-text('test-x86') .phase-succeeded");
       if (name === "group") await page.getByRole("img", { name: "4 succeeded, 1 did not succeed, 2 live" }).waitFor();
+      if (name === "create") await page.click("button:has-text('Dry run')");
+      if (name === "create") await page.waitForSelector("section[aria-label='dry run'] .gates li");
       // An examination goes on in the background; a picture shows what it found.
       if (SHOTS && /overview|doctor/.test(name)) await page.waitForSelector("p:has-text('Every invariant holds')");
       if (SHOTS) await page.screenshot({ path: `${SHOTS}/console-${name}-${colorScheme}.png` });
