@@ -191,7 +191,7 @@ async def test_a_follower_waits_as_long_as_announced_entries_arrive(
     outcome = succeeded(lease_pb2.Assignment(lease=lease))
     outcome.log_sequence = 3
     await yard.report(runner, outcome)
-    # A runner that ships a long log: the task ended longer ago than a tail waits for entries that do not arrive.
+    # The runner ships a long log: the task ended longer ago than a tail waits for what does not arrive.
     await taskdb.rows("UPDATE tasks SET end_time = end_time - interval '2 minutes' RETURNING 1")
     monkeypatch.setattr(logs, "SILENCE_SECONDS", 30.0)
     call = yard.tenant.tasks.TailTaskLogs(

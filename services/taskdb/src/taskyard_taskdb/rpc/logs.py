@@ -26,8 +26,8 @@ from taskyard_taskdb.watch.hub import Hub, session_seconds
 
 CHUNKS = 20
 ENTRIES = 500
-# Seconds that a tail waits after the end of a task and the last new entry: for announced entries, and without an
-# announcement, or if no entry has arrived while it waited.
+# Seconds that a tail waits after the end of a task and the last new entry: for announced entries, and without
+# an announcement, or if no entry has arrived while it waited.
 PATIENCE_SECONDS = 60.0
 SILENCE_SECONDS = 2.0
 # A tail of a live task looks again after this time, whether or not it was woken.

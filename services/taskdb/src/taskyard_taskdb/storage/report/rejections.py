@@ -62,7 +62,7 @@ class RecordedRejections:
     """The runs whose rejections this process has recorded within the hour.
 
     A runner that repeats itself leaves one change for each run, and one that goes through many runs again and
-    again at most MOST_OF_RUNNER changes an hour: the log stays for a year, so nobody may fill it by being wrong.
+    again at most MOST_OF_RUNNER changes an hour: the log stays for a year.
     """
 
     def __init__(self) -> None:

@@ -226,8 +226,8 @@ async def _recognise_repeats(
 ) -> dict[RejectedRun, TaskyardError]:
     """Acknowledge rejected reports that repeat one that was applied to a run that has ended.
 
-    Returns why others were rejected, once for each run that the reporter had held: nobody leaves a trace in the
-    audit trail of a task that it never ran.
+    Returns why others were rejected, once for each run that the reporter had held: nobody leaves a trace in
+    the audit trail of a task that it never ran.
     """
     late: dict[RejectedRun, TaskyardError] = {}
     rejected = {n: outcome for n, outcome in outcomes.items() if isinstance(outcome, _REJECTIONS)}
