@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import http from "node:http";
 import { test } from "node:test";
-import { ADMIN_KEY, BASE, call, cli, context as newContext, create, KEY, LINK, open, signedIn, TASKDB_PID } from "./harness.mjs";
+import { ADMIN_KEY, BASE, call, cli, context as newContext, create, GATEWAY_PID, KEY, LINK, open, signedIn, TASKDB_PID } from "./harness.mjs";
 
 test("a newcomer gets from the printed link to a running task, its output and its explanation, with the keyboard alone", async () => {
   const page = await (await newContext({ viewport: { width: 360, height: 740 } })).newPage();
@@ -91,15 +91,17 @@ test("all tasks of a filter are cancelled after their count was confirmed", asyn
 
 test("a viewer sees no buttons that change something, and the server refuses them anyway", async () => {
   const made = await call("POST", "/v1/apiKeys", { apiKey: { kind: "PRINCIPAL_KIND_TENANT", tenant: "default", readOnly: true, description: "viewer" } });
+  await create("for-viewers", ["true"], { metadata: { group: "for-viewers" }, placement: { required: { selector: { matchLabels: { zone: "none" } } } } });
+  await call("POST", "/v1/tenants/default/schedules?scheduleId=for-viewers", { every: "86400s", template: { spec: { execution: { command: { program: "true" } } } } });
+  await call("POST", "/v1/tenants/default/taskTypes?taskTypeId=for-viewers", { execution: { command: { program: "true" } } });
   const { page, problems, context } = await signedIn(made.body.secret);
-  await open(page, "#/tasks/default/by-hand");
-  await page.waitForSelector("h1 .phase-succeeded");
-  assert.equal(await page.locator("button:has-text('Clone'), button:has-text('Delete')").count(), 0);
-  await open(page, "#/tasks");
-  await page.waitForSelector("table");
-  assert.equal(await page.locator("button:has-text('all…')").count(), 0);
-  await open(page, "#/create");
-  await page.waitForSelector("text=may only read");
+  const reads = /^(Sign out|Keyboard shortcuts|Apply|Clear|Export|Download|Show.*|Hide|First line|Last line|Older .*)$/;
+  for (const [hash, ready] of [["#/overview", "td:has-text('for-viewers')"], ["#/tasks", "td:has-text('for-viewers')"], ["#/tasks/default/for-viewers", ".gates li"], ["#/tasks/default/by-hand", "h1 .phase-succeeded"], ["#/create", "text=may only read"], ["#/schedules", "td:has-text('for-viewers')"], ["#/schedules/default/for-viewers", "h2:has-text('Next times')"], ["#/groups", "td:has-text('for-viewers')"], ["#/groups/default/for-viewers", "td:has-text('for-viewers')"], ["#/types", "td:has-text('for-viewers')"], ["#/keys", "td:has-text('viewer')"], ["#/audit", "td:has-text('task.created')"]]) {
+    await open(page, hash);
+    await page.waitForSelector(ready);
+    const buttons = await page.locator("button:not(.chip), a.button").allInnerTexts();
+    assert.deepEqual(buttons.filter((text) => !reads.test(text)), [], hash);
+  }
   const refused = await page.evaluate(async () => (await fetch("v1/tenants/default/tasks/by-hand:retry", { method: "POST", headers: { "Content-Type": "application/json" }, body: "{}" })).status);
   assert.equal(refused, 403);
   assert.deepEqual(problems, []);
@@ -149,15 +151,35 @@ test("eight tabs share one stream, and go on when the reading tab is closed", as
   await context.close();
 });
 
-test("the list goes on after taskdb was killed", async () => {
-  const { page, problems, context } = await signedIn();
-  await open(page, "#/tasks");
-  await page.waitForSelector("table");
-  process.kill(Number(TASKDB_PID), "SIGKILL");
-  await page.waitForSelector(".banner");
-  while (!(await create("after-the-kill", ["true"]).then(() => true, () => false))) await new Promise((resolve) => { setTimeout(resolve, 250); });
-  await page.waitForSelector("td:has-text('after-the-kill')");
-  await page.waitForSelector(".banner", { state: "detached" });
+for (const [service, pid] of [["taskdb", TASKDB_PID], ["gateway", GATEWAY_PID]]) {
+  test(`the list goes on after ${service} was killed`, async () => {
+    const { page, problems, context } = await signedIn();
+    await open(page, "#/tasks");
+    await page.waitForSelector("table");
+    process.kill(Number(pid), "SIGKILL");
+    await page.waitForSelector(".banner");
+    const id = `after-the-kill-of-${service}`;
+    while (!(await create(id, ["true"]).then(() => true, () => false))) await new Promise((resolve) => { setTimeout(resolve, 250); });
+    await page.waitForSelector(`td:has-text('${id}')`);
+    await page.waitForSelector(".banner", { state: "detached" });
+    assert.deepEqual(problems, []);
+    await context.close();
+  });
+}
+
+test("keys go to pages, open the list of keys, and give the focus back", async () => {
+  const { page, problems, context } = await signedIn(ADMIN_KEY);
+  for (const [keys, title] of [["g t", "Tasks"], ["g y", "Task types"], ["g e", "Tenants and quotas"], ["g g", "Groups"], ["g d", "Doctor"], ["n", "Create a task"]]) {
+    for (const key of keys.split(" ")) await page.keyboard.press(key);
+    await page.waitForSelector(`h1:text-is("${title}")`);
+  }
+  await page.focus("footer button");
+  await page.keyboard.press("?");
+  await page.waitForSelector("dialog dt:has-text('g y')");
+  assert.equal(await page.locator("dialog dt").count(), 14);
+  await page.keyboard.press("Escape");
+  await page.waitForSelector("dialog", { state: "detached" });
+  assert.equal(await page.evaluate(() => document.activeElement?.textContent), "Keyboard shortcuts");
   assert.deepEqual(problems, []);
   await context.close();
 });

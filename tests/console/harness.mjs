@@ -5,7 +5,7 @@ import { after, before } from "node:test";
 import { promisify } from "node:util";
 import { chromium } from "playwright-core";
 
-export const { BASE, KEY, ADMIN_KEY, TASKYARD, FOLDER, CHROMIUM, SHOTS, TASKDB_PID, LINK } = process.env;
+export const { BASE, KEY, ADMIN_KEY, TASKYARD, FOLDER, CHROMIUM, SHOTS, TASKDB_PID, GATEWAY_PID, LINK } = process.env;
 const AXE = fs.readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
 export const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic"];
 // Nothing takes this long on a quiet machine; on a busy one nothing fails by the clock.
@@ -68,18 +68,35 @@ export async function open(page, hash) {
   await settled(page);
 }
 
-/** Returns once no call has been in flight for a while: how long after the page's beginning the last one was answered. */
+/** Returns once no call has been in flight for a while. */
 export async function settled(page) {
-  const last = await page.waitForFunction((quiet) => {
+  await page.waitForFunction((quiet) => {
     const state = (globalThis.settling ||= { at: performance.now() });
     const busy = document.body.getAttribute("aria-busy") === "true" || document.querySelector(".loading");
     if (busy) state.at = performance.now();
-    if (performance.now() - state.at < quiet) return 0;
-    const { at } = state;
+    if (performance.now() - state.at < quiet) return false;
     delete globalThis.settling;
-    return at;
+    return true;
   }, 300, { polling: 20 });
-  return last.jsonValue();
+}
+
+/**
+ * Lets pages of a context record when they had painted the answer of their last call, in their own clock: on a busy
+ * machine this process asks a second later. Returns a function that opens a document anew and reads that time.
+ */
+export async function openings(context) {
+  await context.addInitScript(() => {
+    const painted = () => requestAnimationFrame(() => setTimeout(() => { globalThis.paintedAt = performance.now(); }));
+    const changed = (records) => { if (records.some((record) => record.target === document.body)) painted(); };
+    new MutationObserver(changed).observe(document, { subtree: true, attributeFilter: ["aria-busy"] });
+  });
+  return async (page, address) => {
+    await page.goto("about:blank");
+    await page.goto(address);
+    await page.waitForSelector("h1");
+    await settled(page);
+    return page.evaluate(() => globalThis.paintedAt);
+  };
 }
 
 /** Serious findings of axe on the page as it is. */

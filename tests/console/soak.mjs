@@ -1,5 +1,6 @@
 // The browser's half of `make console-soak`: opens every page, follows a long log, watches a busy list.
-import { ADMIN_KEY, BASE, call, close, create, launch, open, settled, signedIn } from "./harness.mjs";
+import os from "node:os";
+import { ADMIN_KEY, BASE, call, close, create, launch, open, openings, settled, signedIn } from "./harness.mjs";
 
 const MINUTES = Number(process.env.MINUTES);
 const LINES = Number(process.env.LINES);
@@ -10,10 +11,12 @@ const FREEZE_MS = 1000;
 const STUCK_MS = 120_000;
 const NOWHERE = { placement: { required: { selector: { matchLabels: { zone: "nowhere" } } } } };
 const failures = [];
+/** The machine's load of the last minute: figures are read beside it. */
+const load = () => os.loadavg()[0].toFixed(1);
 
 function judge(what, figure, bound, unit) {
   const good = figure < bound;
-  console.log(`${good ? "ok  " : "FAIL"} ${what}: ${figure.toFixed(unit === "MB" ? 1 : 0)} ${unit} (bound ${bound} ${unit})`);
+  console.log(`${good ? "ok  " : "FAIL"} ${what}: ${figure.toFixed(unit === "MB" ? 1 : 0)} ${unit} (bound ${bound} ${unit}, load ${load()})`);
   if (!good) failures.push(what);
 }
 
@@ -32,21 +35,18 @@ async function freezes(page) {
   return () => page.evaluate(() => { const found = globalThis.longest; globalThis.longest = 0; return found; });
 }
 
-/** Opens each page as a new document, twice: the second time counts, when modules are compiled and pages are in memory. */
-async function openPages(page) {
+/** Opens each page as a new document, four times: the median of the last three counts, when modules are compiled. */
+async function openPages(page, context) {
+  const opened = await openings(context);
   await call("POST", "/v1/tenants/default/schedules?scheduleId=nightly", { cron: ["30 2 * * *"], template: { spec: { execution: { command: { program: "true" } } } } });
   const some = (await call("GET", "/v1/tenants/default/tasks?pageSize=1&filter=status.phase%20%3D%20SUCCEEDED")).body.tasks[0];
   const pages = { overview: "#/overview", tasks: "#/tasks", "tasks, filtered": `#/tasks?filter=${encodeURIComponent("status.phase = FAILED")}&since=all`, task: `#/tasks/default/${some.name.split("/").pop()}`, create: "#/create", schedules: "#/schedules", schedule: "#/schedules/default/nightly", groups: "#/groups", runners: "#/runners", types: "#/types", tenants: "#/tenants", keys: "#/keys", audit: "#/audit", doctor: "#/doctor" };
   for (const [name, hash] of Object.entries(pages)) {
-    let took = 0;
-    for (let turn = 0; turn < 2; turn += 1) {
-      await page.goto("about:blank");
-      await page.goto(`${BASE}/${hash}`);
-      await page.waitForSelector("h1");
-      took = await settled(page);
-    }
-    const slowest = await page.evaluate(() => performance.getEntriesByType("resource").filter((each) => each.name.includes("/v1/") && !each.name.includes(":watch") && !each.name.includes("doctor:run")).sort((left, right) => right.duration - left.duration).map((each) => `${each.name.split("/v1/")[1].split("?")[0]} ${Math.round(each.duration)} ms`)[0]);
-    judge(`opening ${name}${slowest ? ` (slowest call ${slowest})` : ""}`, took, OPEN_MS, "ms");
+    const took = [];
+    for (let turn = 0; turn < 4; turn += 1) took.push(await opened(page, `${BASE}/${hash}`));
+    const [fastest, median, slowest] = took.slice(1).sort((left, right) => left - right);
+    const longest = await page.evaluate(() => performance.getEntriesByType("resource").filter((each) => each.name.includes("/v1/") && !each.name.includes(":watch") && !each.name.includes("doctor:run")).sort((left, right) => right.duration - left.duration).map((each) => `${each.name.split("/v1/")[1].split("?")[0]} ${Math.round(each.duration)} ms`)[0]);
+    judge(`opening ${name} (${Math.round(fastest)} to ${Math.round(slowest)} ms${longest ? `; last longest call ${longest}` : ""})`, median, OPEN_MS, "ms");
   }
 }
 
@@ -110,7 +110,7 @@ async function watchList(page, session) {
   await open(page, "#/tasks");
   const longest = await freezes(page);
   const until = performance.now() + MINUTES * 60_000;
-  const load = busy(until);
+  const work = busy(until);
   let most = 0;
   let samples = 0;
   while (performance.now() < until) {
@@ -120,19 +120,31 @@ async function watchList(page, session) {
     samples += 1;
     if (samples % 8 === 1) console.log(`     heap ${(used / 1e6).toFixed(1)} MB, ${await page.locator("tbody tr").count()} rows`);
   }
-  const made = await load;
+  const made = await work;
   const newest = await page.locator("tbody td a").first().innerText();
   if (!newest.startsWith("busy-")) failures.push(`the list shows ${newest} first`);
   judge(`largest heap of ${samples} samples over ${MINUTES} min, ${made.toLocaleString("en-US")} tasks created and cancelled`, most / 1e6, HEAP_BYTES / 1e6, "MB");
   judge("longest freeze of the list", await longest(), FREEZE_MS, "ms");
 }
 
+/** The last calls of a page, for a wait that never ended: what it was busy with. */
+function recentCalls(page) {
+  const recent = [];
+  page.on("requestfinished", (request) => { recent.push(`${new Date().toISOString()} ${request.url().replace(BASE, "")} ${Math.round(request.timing().responseEnd)} ms`); recent.splice(0, recent.length - 20); });
+  return recent;
+}
+
 await launch();
 const { page, problems, context } = await signedIn(ADMIN_KEY);
+const recent = recentCalls(page);
 const session = await context.newCDPSession(page);
-await openPages(page);
-if (LINES) await followLog(page, session);
-if (MINUTES) await watchList(page, session);
+try {
+  await openPages(page, context);
+  if (LINES) await followLog(page, session);
+  if (MINUTES) await watchList(page, session);
+} catch (error) {
+  failures.push(`${error.message}; the last calls were\n  ${recent.join("\n  ")}\n`);
+}
 await close();
 if (problems.length) failures.push(...problems);
 console.log(failures.length ? `failed: ${failures.join("; ")}` : "every bound holds");

@@ -64,6 +64,7 @@ def test_every_page_in_a_browser(suite: Suite, tmp_path: Path) -> None:
         "LINK": link[1],
         "CHROMIUM": str(browser.PROGRAM),
         "TASKDB_PID": str(suite.pid_of("taskdb")),
+        "GATEWAY_PID": str(suite.pid_of("gateway")),
     }
     report = tmp_path / "report"
     # Pictures (SHOTS=FOLDER) show the data of that test alone.

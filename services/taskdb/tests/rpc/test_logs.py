@@ -12,6 +12,7 @@ from services.taskdb.tests.yard import Runner, Yard, started, succeeded
 from taskyard.errors import FieldInvalid, LeaseNotHeld, NotFound, PageTokenInvalid, ResumeTokenInvalid
 from taskyard.status import from_status, translated
 from taskyard.v1 import lease_pb2, lease_service_pb2, log_pb2, task_service_pb2
+from taskyard_taskdb.rpc import logs
 from taskyard_taskdb.storage.pool import Pool
 
 DEBUG, INFO, ERROR = log_pb2.LOG_LEVEL_DEBUG, log_pb2.LOG_LEVEL_INFO, log_pb2.LOG_LEVEL_ERROR
@@ -180,6 +181,45 @@ async def test_a_follower_gets_entries_as_they_come_and_ends_with_the_last_one_a
     found, last = await following
     assert found == list(range(1, 13))
     assert last.complete
+
+
+async def test_a_follower_waits_as_long_as_announced_entries_arrive(
+    yard: Yard, taskdb: RunningTaskDb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner, lease = await claimed(yard)
+    await append(yard, runner.id, lease, 1, 1)
+    outcome = succeeded(lease_pb2.Assignment(lease=lease))
+    outcome.log_sequence = 3
+    await yard.report(runner, outcome)
+    # The runner ships a long log: the task ended longer ago than a tail waits for what does not arrive.
+    await taskdb.rows("UPDATE tasks SET end_time = end_time - interval '2 minutes' RETURNING 1")
+    monkeypatch.setattr(logs, "SILENCE_SECONDS", 30.0)
+    call = yard.tenant.tasks.TailTaskLogs(
+        task_service_pb2.TailTaskLogsRequest(parent=lease.task, follow=True)
+    )
+    found: list[int] = []
+    async with asyncio.timeout(30):
+        while response := await call.read():
+            for entry in response.entries:
+                found.append(entry.sequence)
+                if entry.sequence < 3:
+                    await append(yard, runner.id, lease, entry.sequence + 1, 1)
+            if response.complete:
+                break
+    assert found == [1, 2, 3]
+
+
+async def test_a_follower_of_an_old_log_that_stayed_incomplete_ends_soon(
+    yard: Yard, taskdb: RunningTaskDb
+) -> None:
+    runner, lease = await claimed(yard)
+    await append(yard, runner.id, lease, 1, 1)
+    outcome = succeeded(lease_pb2.Assignment(lease=lease))
+    outcome.log_sequence = 3
+    await yard.report(runner, outcome)
+    await taskdb.rows("UPDATE tasks SET end_time = end_time - interval '2 minutes' RETURNING 1")
+    found, last = await tailed(yard, lease.task, follow=True)
+    assert found == [1] and last.complete
 
 
 async def test_a_follower_of_a_run_without_output_does_not_wait(yard: Yard) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -14,12 +15,19 @@ from services.taskdb.tests.conftest import RunningTaskDb
 from services.taskdb.tests.yard import Runner, Yard, duration, failed, started, succeeded
 from taskyard.errors import FieldInvalid
 from taskyard.v1 import (
+    audit_pb2,
     common_pb2,
     lease_pb2,
     lease_service_pb2,
     session_service_pb2,
     task_pb2,
     task_service_pb2,
+)
+from taskyard_taskdb.storage.report.rejections import (
+    MOST_OF_RUNNER,
+    WINDOW,
+    RecordedRejections,
+    RejectedRun,
 )
 
 
@@ -53,12 +61,46 @@ async def test_a_report_of_a_replaced_run_is_rejected_for_good(yard: Yard) -> No
     assert [reason(result) for result in results] == ["STALE_GENERATION"] * 2
     assert (await yard.task(name)).status.generation == second.lease.generation
     await yard.report(runner, succeeded(first))
+    (rejected,) = await rejections(yard, name)
+    assert (rejected.actor.type, rejected.actor.id) == (common_pb2.ACTOR_TYPE_RUNNER, runner.id)
+    assert rejected.details["reason"] == "STALE_GENERATION"
+    assert rejected.details["report_generation"] == first.lease.generation
+    assert rejected.details["runner"] == f"runners/{runner.id}"
+
+
+async def rejections(yard: Yard, name: str) -> list[audit_pb2.AuditEvent]:
+    """The rejected reports in the audit trail of a task."""
     request = task_service_pb2.ListAuditEventsRequest(
         parent="tenants/default", filter=f'resource = "{name}" AND event_type = "task.report_rejected"'
     )
-    (rejected,) = (await yard.tenant.tasks.ListAuditEvents(request)).audit_events
-    assert (rejected.actor.type, rejected.actor.id) == (common_pb2.ACTOR_TYPE_RUNNER, runner.id)
-    assert rejected.details["reason"] == "STALE_GENERATION"
+    return list((await yard.tenant.tasks.ListAuditEvents(request)).audit_events)
+
+
+async def test_a_runner_leaves_no_trace_in_the_audit_trail_of_a_task_that_it_never_held(yard: Yard) -> None:
+    name, runner, first = await claimed(yard)
+    await yard.report(runner, started(first), succeeded(first))
+    forged = lease_pb2.LeaseRef()
+    forged.CopyFrom(first.lease)
+    forged.lease_id ^= 1
+    results = await yard.report("another-runner", failed(first))
+    results += await yard.report(runner, lease_pb2.RunReport(lease=forged, started=lease_pb2.RunStarted()))
+    assert all(result.HasField("error") for result in results)
+    assert await rejections(yard, name) == []
+
+
+def test_a_runner_that_reports_what_no_longer_counts_leaves_a_bounded_number_of_changes() -> None:
+    recorded, now = RecordedRejections(), datetime.now(UTC)
+    runs = [RejectedRun("loops", ("default", f"task-{n}"), 1) for n in range(3 * MOST_OF_RUNNER)]
+    changes = 0
+    for _ in range(2):
+        for run in runs:
+            if recorded.admits(run, now):
+                recorded.add([run])
+                changes += 1
+    assert changes == MOST_OF_RUNNER
+    assert not any(recorded.admits(run, now + WINDOW) for run in runs)
+    assert recorded.admits(RejectedRun("another", ("default", "task-1"), 1), now)
+    assert sum(recorded.admits(run, now + 2 * WINDOW) for run in runs) == len(runs)
 
 
 @pytest.mark.covers("ReportRuns", "LEASE_NOT_HELD")

@@ -70,6 +70,13 @@ export function inert(value) {
     .replace(ODD, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
+/** The details of an audit event, in one line. @param {any} details */
+export function facts(details) {
+  const { from_phase: from, to_phase: to, ...rest } = details || {};
+  const values = Object.entries(rest).map(([name, value]) => `${name} ${typeof value === "string" ? value : JSON.stringify(value)}`);
+  return inert([from ? `${from} → ${to}` : to, ...values].filter(Boolean).join(" · "));
+}
+
 /** What a spec runs, in one line. @param {any} spec */
 export function what(spec) {
   const execution = spec?.execution || {};

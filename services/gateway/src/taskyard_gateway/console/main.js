@@ -17,7 +17,8 @@ import { TaskPage } from "./pages/task.js";
 import { Tasks } from "./pages/tasks.js";
 import { Tenants } from "./pages/tenants.js";
 import { Types } from "./pages/types.js";
-import { go, here, link, useRoute } from "./router.js";
+import { here, link, useRoute } from "./router.js";
+import { Foot } from "./shortcuts.js";
 
 /** What the signed-in key may see and do. @typedef {{admin: boolean, writes: boolean, tenant: string, parent: string, key: string, expires: string}} Me */
 
@@ -95,7 +96,8 @@ function Frame({ me, route }) {
     <${Banner} />
     <main id="content" tabindex="-1">${id && DETAILS[path]
       ? html`<${DETAILS[path]} key=${`${tenant}/${id}`} me=${me} tenant=${tenant} id=${id} />`
-      : html`<${Page} me=${me} route=${route} />`}</main>`;
+      : html`<${Page} me=${me} route=${route} />`}</main>
+    <${Foot} pages=${pages.map(([each, label]) => [each, label])} />`;
 }
 
 function Banner() {
@@ -107,22 +109,6 @@ function Banner() {
   if (state === "live") return html`<div class="banner-room" role="status"></div>`;
   return html`<div class="banner" role="status">${state === "lost" ? "No news from the server: what you see may be old." : "Connecting: what you see may be a moment old."}</div>`;
 }
-
-// Keys: g then a letter goes to a page, / to the filter, n to a new task.
-let pressed = "";
-document.addEventListener("keydown", (event) => {
-  const target = /** @type {HTMLElement} */ (event.target);
-  if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) return;
-  const page = pressed === "g" ? PAGES.find(([path]) => path[0] === event.key) : undefined;
-  if (page) go(link([page[0]]));
-  else if (event.key === "n") go(link(["create"]));
-  else if (event.key === "/") {
-    const filter = document.getElementById("filter");
-    if (filter) { event.preventDefault(); filter.focus(); }
-  }
-  // A page that begins with g is not the beginning of another move.
-  pressed = page ? "" : event.key;
-});
 
 const root = document.getElementById("app");
 if (root) {

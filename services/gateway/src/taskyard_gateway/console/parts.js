@@ -16,6 +16,10 @@ export const taskLink = (name) => link(["tasks", name.split("/")[1], last(name)]
 /** The page of a task, group or schedule. @param {string} name tenants/{tenant}/{collection}/{id} */
 export const nameLink = (name) => link([name.split("/")[2], name.split("/")[1], last(name)]);
 
+/** Text with the tasks that it names as links. @param {{text: string}} properties */
+export const Linked = ({ text }) =>
+  text.split(/(tenants\/[\w.-]+\/tasks\/[\w.-]*\w)/).map((part, index) => (index % 2 ? html`<a href=${taskLink(part)}>${last(part)}</a>` : part));
+
 /** @param {{error: any}} properties */
 export const Problem = ({ error }) =>
   error ? html`<div class="problem" role="alert"><strong>${error.reason || "Error"}</strong> ${inert(error.message)}
@@ -27,7 +31,7 @@ export function Sparkline({ points, label }) {
   const step = 240 / Math.max(1, points.length - 1);
   const line = points.map((value, index) => `${(index * step).toFixed(1)},${(46 - (value / top) * 42).toFixed(1)}`).join(" ");
   return html`<svg class="sparkline" viewBox="0 0 240 50" role="img" aria-label=${label} preserveAspectRatio="none">
-    <polyline points=${line} fill="none" vector-effect="non-scaling-stroke" /></svg>`;
+    <polygon points=${`0,50 ${line} 240,50`} /><polyline points=${line} fill="none" vector-effect="non-scaling-stroke" /></svg>`;
 }
 
 /** @param {{percent: number | undefined, message?: string}} properties */
@@ -52,11 +56,13 @@ export function Confirm({ title, children, action, disabled, onConfirm, onClose 
   const [error, setError] = useState(/** @type {any} */ (null));
   const [busy, setBusy] = useState(false);
   useEffect(() => dialog.current?.showModal(), []);
+  // Closing it, instead of leaving it out, gives the focus back to the button that opened it.
+  const close = () => dialog.current?.close();
   const confirm = async () => {
     setBusy(true);
     try {
       await onConfirm();
-      onClose();
+      close();
     } catch (problem) {
       setError(problem);
       setBusy(false);
@@ -64,7 +70,7 @@ export function Confirm({ title, children, action, disabled, onConfirm, onClose 
   };
   return html`<dialog ref=${dialog} onClose=${onClose} aria-label=${title}>
     <h2>${title}</h2>${children}<${Problem} error=${error} />
-    <div class="actions"><button onClick=${onClose}>Keep it as it is</button>
+    <div class="actions"><button onClick=${close}>Keep it as it is</button>
       <button class="primary" disabled=${busy || disabled} onClick=${confirm}>${busy ? "Working…" : action}</button></div>
   </dialog>`;
 }

@@ -26,7 +26,8 @@ from taskyard_taskdb.watch.hub import Hub, session_seconds
 
 CHUNKS = 20
 ENTRIES = 500
-# Seconds that a tail waits after the end of a task: for announced entries, and without an announcement.
+# Seconds that a tail waits after the end of a task and the last new entry: for announced entries, and without
+# an announcement, or if no entry has arrived while it waited.
 PATIENCE_SECONDS = 60.0
 SILENCE_SECONDS = 2.0
 # A tail of a live task looks again after this time, whether or not it was woken.
@@ -145,6 +146,8 @@ class LogReadHandler:
         with self._followers.follow(key) as changes:
             cursor = await self._tail_start(request, query, binding)
             has_responded = False
+            # When a new entry arrived; None until the tail has sent what was stored before.
+            arrived: float | None = None
             age_limit = time.monotonic() + session_seconds()
             while not self._hub.closing and time.monotonic() < age_limit:
                 async with self._pool.reading() as tx:
@@ -158,8 +161,12 @@ class LogReadHandler:
                         yield response
                     cursor = _end(chunk, backwards=False)
                 if chunks:
+                    arrived = arrived and time.monotonic()
                     continue
-                if not request.follow or state.complete(PATIENCE_SECONDS, SILENCE_SECONDS):
+                # What was stored before does not show that more is on its way.
+                arrived = arrived or time.monotonic() - PATIENCE_SECONDS + SILENCE_SECONDS
+                left = state.patience_left(PATIENCE_SECONDS, SILENCE_SECONDS, time.monotonic() - arrived)
+                if not request.follow or (left is not None and left <= 0):
                     token = encode_cursor(cursor, binding)
                     yield task_service_pb2.TailTaskLogsResponse(complete=True, resume_token=token)
                     return
@@ -169,8 +176,7 @@ class LogReadHandler:
                     token = encode_cursor(cursor, binding)
                     yield task_service_pb2.TailTaskLogsResponse(resume_token=token)
                 # Changes of the task and lines that any replica stores wake the tail.
-                left = state.patience_left(PATIENCE_SECONDS, SILENCE_SECONDS)
-                await changes.next(FOLLOW_SECONDS if left is None else max(left, 0.0) + 0.05)
+                await changes.next(FOLLOW_SECONDS if left is None else left + 0.05)
             token = encode_cursor(cursor, binding)
             yield task_service_pb2.TailTaskLogsResponse(closing=True, resume_token=token)
 

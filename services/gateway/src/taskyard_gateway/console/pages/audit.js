@@ -1,7 +1,7 @@
 // The audit trail, newest first.
 import { get } from "../api.js";
 import { html, useState } from "../dom.js";
-import { clock, inert, word } from "../format.js";
+import { clock, facts, inert, word } from "../format.js";
 import { Problem, Table, taskLink, useRead } from "../parts.js";
 import { setQuery } from "../router.js";
 
@@ -24,6 +24,6 @@ export function Audit({ me, route }) {
       ["Event", (/** @type {any} */ event) => event.eventType],
       ["By", (/** @type {any} */ event) => inert(`${word(event.actor?.type, "ACTOR_TYPE_").toLowerCase()} ${event.actor?.id || ""}`)],
       ["What", (/** @type {any} */ event) => (/\/tasks\//.test(event.resource) ? html`<a href=${taskLink(event.resource)}>${inert(event.resource)}</a>` : inert(event.resource))],
-      ["Details", (/** @type {any} */ event) => inert(JSON.stringify(event.details || {}))],
+      ["Details", (/** @type {any} */ event) => facts(event.details)],
     ]} />${next ? html`<button onClick=${more}>Older events</button>` : null}`;
 }

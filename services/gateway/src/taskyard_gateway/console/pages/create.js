@@ -7,7 +7,8 @@ import { SchemaForm } from "../schema_form.js";
 import { go } from "../router.js";
 import { Explanation } from "./explain.js";
 
-const KINDS = ["command", "script", "container", "function", "external"];
+const KINDS = ["command", "script", "container", "function", "wasm", "external"];
+const MODULE_BYTES = 2 * 1024 * 1024;
 
 /** @param {{me: import("../main.js").Me, route: import("../router.js").Route}} properties */
 export function Create({ me, route }) {
@@ -26,6 +27,12 @@ export function Create({ me, route }) {
   const set = (/** @type {Record<string, any>} */ changes) => { setForm((/** @type {any} */ before) => ({ ...before, ...changes })); setDry(null); };
   const field = (/** @type {string} */ name) => ({ value: form[name], onInput: (/** @type {any} */ event) => set({ [name]: event.target.value }) });
   const check = () => { setProblem(null); try { setDry(specOf(form, chosen)); } catch (error) { setProblem(error); } };
+  const choose = async (/** @type {any} */ event) => {
+    const file = event.target.files[0];
+    const fits = file && file.size <= MODULE_BYTES;
+    setProblem(file && !fits ? new Error(`${file.name} has ${file.size} bytes; a module has at most ${MODULE_BYTES}. A larger one is named by its path on the runner, with the API.`) : null);
+    set({ module: fits ? base64(new Uint8Array(await file.arrayBuffer())) : "" });
+  };
   const submit = async (/** @type {Event} */ event) => {
     event.preventDefault();
     try {
@@ -38,11 +45,14 @@ export function Create({ me, route }) {
   };
   useEffect(() => { if (chosen?.execution) set({ kind: "" }); }, [chosen?.name]);
   if (!me.writes) return html`<h1>Create a task</h1><p class="empty">Your key may only read.</p>`;
-  return html`<h1>Create a task</h1><form class="create" onSubmit=${submit}>
+  return html`<h1>Create a task</h1><div class="beside"><form class="create" onSubmit=${submit}>
     ${me.admin ? html`<label>Tenant <input required ...${field("tenant")} /></label>` : null}
     <label>Task type <select value=${form.type} onChange=${(/** @type {any} */ event) => set({ type: event.target.value, payload: {} })}><option value="">none</option>${(types.value || []).map((/** @type {any} */ type) => html`<option value=${last(type.name)}>${last(type.name)}</option>`)}</select></label>
     ${chosen?.execution && !chosen.allowExecutionOverride ? null : html`<label>Kind <select value=${form.kind} onChange=${(/** @type {any} */ event) => set({ kind: event.target.value })}>${(chosen?.execution ? ["", ...KINDS] : KINDS).map((kind) => html`<option value=${kind}>${kind || "as the type says"}</option>`)}</select></label>`}
     ${form.kind === "command" || form.kind === "container" ? html`<label>Command line <input ...${field("program")} placeholder='echo "hello there"' /></label>` : null}
+    ${form.kind === "function" ? html`<label>Function <input required=${!form.type} ...${field("function")} placeholder=${form.type || "name that a worker has registered"} /></label>` : null}
+    ${form.kind === "wasm" ? html`<label>Module, at most 2 MiB <input type="file" accept=".wasm,application/wasm" required onChange=${choose} /></label>
+      <label>Arguments <input ...${field("arguments")} /></label>` : null}
     ${form.kind === "container" ? html`<label>Image <input required ...${field("image")} /></label>` : null}
     ${form.kind === "script" ? html`<label>Interpreter <select value=${form.interpreter} onChange=${(/** @type {any} */ event) => set({ interpreter: event.target.value })}>${["BASH", "PYTHON", "NODE"].map((each) => html`<option value=${`INTERPRETER_${each}`}>${each.toLowerCase()}</option>`)}</select></label>
       <label>Script <textarea rows="6" ...${field("script")}></textarea></label>` : null}
@@ -54,7 +64,7 @@ export function Create({ me, route }) {
     <label>Timeout of an attempt (s) <input type="number" min="1" ...${field("timeout")} /></label></details>
     <${Problem} error=${problem || types.error || whole.error} />
     <div class="actions"><button type="button" onClick=${check}>Dry run: where would it run?</button><button class="primary">Create</button></div></form>
-    ${dry ? html`<section aria-label="dry run"><h2>Dry run</h2><${Explanation} me=${me} subject=${{ spec: dry }} tenant=${form.tenant} /></section>` : null}`;
+    ${dry ? html`<section aria-label="dry run"><h2>Dry run</h2><${Explanation} me=${me} subject=${{ spec: dry }} tenant=${form.tenant} /></section>` : null}</div>`;
 }
 
 /** @param {any} type */
@@ -81,13 +91,15 @@ function specOf(form, type) {
   const [program, ...args] = words(form.program || "");
   const executions = /** @type {Record<string, () => any>} */ ({
     command: () => ({ command: { program, args } }),
-    script: () => ({ script: { interpreter: form.interpreter, body: btoaUtf8(form.script) } }),
+    script: () => ({ script: { interpreter: form.interpreter, body: base64(new TextEncoder().encode(form.script)) } }),
     container: () => ({ container: { image: form.image, command: words(form.program) } }),
-    function: () => ({ function: {} }),
+    function: () => ({ function: form.function ? { function: form.function } : {} }),
+    wasm: () => ({ wasm: { inline: form.module, args: words(form.arguments || "") } }),
     external: () => ({ external: {} }),
   });
   const spec = /** @type {any} */ ({ taskType: form.type });
   if (form.spec) Object.assign(spec, form.spec);
+  if (form.kind === "wasm" && !form.module) throw new Error("Choose the file of the module.");
   if (form.kind) spec.execution = executions[form.kind]();
   if (Object.keys(form.payload || {}).length) spec.payload = { json: form.payload };
   if (form.priority !== "") spec.priority = Number(form.priority);
@@ -97,8 +109,13 @@ function specOf(form, type) {
   return spec;
 }
 
-/** @param {string} text */
-const btoaUtf8 = (text) => btoa(String.fromCharCode(...new TextEncoder().encode(text)));
+/** @param {Uint8Array} bytes */
+function base64(bytes) {
+  let text = "";
+  // In pieces: a call takes only so many arguments.
+  for (let from = 0; from < bytes.length; from += 8192) text += String.fromCharCode(...bytes.subarray(from, from + 8192));
+  return btoa(text);
+}
 
 /** The form of the task that "Clone" has left. */
 function cloned() {

@@ -2,7 +2,7 @@
 import { call, get, post } from "../api.js";
 import { html, useState } from "../dom.js";
 import { clock, inert, last, word } from "../format.js";
-import { Problem, Table, useRead } from "../parts.js";
+import { Linked, Problem, Table, useRead } from "../parts.js";
 
 /** @param {{me: import("../main.js").Me, subject: {name?: string, spec?: any}, version?: string, tenant?: string}} properties */
 export function Explanation({ me, subject, version, tenant }) {
@@ -14,11 +14,11 @@ export function Explanation({ me, subject, version, tenant }) {
   // Where the only gate says what the summary says, once is enough.
   const gates = (answer.gates || []).filter((/** @type {any} */ gate, /** @type {number} */ _, /** @type {any[]} */ all) => all.length > 1 || gate.message !== answer.summary);
   const apply = (/** @type {() => Promise<any>} */ remedy) => remedy().then(found.reload, setProblem);
-  return html`<p class=${answer.runnable ? "good" : "note"} role="status">${sentence(inert(answer.summary))}</p>
+  return html`<p class=${answer.runnable ? "good" : "note"} role="status"><${Linked} text=${sentence(inert(answer.summary))} /></p>
     <${Problem} error=${problem || found.error} />
     <ul class="gates">${gates.map((/** @type {any} */ gate) => html`<li><span class=${gate.passed ? "good" : "bad"} aria-label=${gate.passed ? "open" : "closed"}>${gate.passed ? "✓" : "✗"}</span>${" "}
-      <b>${word(gate.gate, "GATE_").toLowerCase()}</b> ${inert(gate.message)} ${gate.openTime ? `(opens ${clock(gate.openTime)})` : ""}
-      ${gate.passed || !gate.remedy ? null : html`<span class="remedy">→ ${inert(gate.remedy)}</span>`}
+      <b>${word(gate.gate, "GATE_").toLowerCase()}</b> <${Linked} text=${inert(gate.message)} /> ${gate.openTime ? `(opens ${clock(gate.openTime)})` : ""}
+      ${gate.passed || !gate.remedy ? null : html`<span class="remedy">→ <${Linked} text=${inert(gate.remedy)} /></span>`}
       ${me.writes && !gate.passed ? remedies(me, gate, subject).map(([label, run]) => html` <button onClick=${() => apply(run)}>${label}</button>`) : null}</li>`)}</ul>
     ${(answer.gates || []).length === 1 && answer.runnable ? null : html`<${Table} rows=${answer.runners || []} empty="No runner is registered." key=${(/** @type {any} */ row) => row.runner} columns=${[
       ["Runner", (/** @type {any} */ row) => last(row.runner)],

@@ -16,12 +16,12 @@ export function Overview({ me }) {
   return html`<h1>Overview</h1><${Problem} error=${stats.error || series.error || status.error} />
     <${Health} status=${status.value} />
     <section aria-label="tasks of the last 24 hours"><h2>Tasks of the last 24 hours</h2><div class="tiles">${PHASES.map((phase) => html`
-      <a class="tile" href=${link(["tasks"], { filter: `status.phase = ${phase}` })}><b>${number(counts.get(phase))}</b><span class=${`phase-${phase.toLowerCase()}`}>${phase}</span></a>`)}</div>
+      <a class=${counts.get(phase) ? "tile" : "tile none"} href=${link(["tasks"], { filter: `status.phase = ${phase}` })}><b>${number(counts.get(phase))}</b><span class=${`phase-${phase.toLowerCase()}`}>${phase}</span></a>`)}</div>
       <p>${spread("Waited", group.queueDuration)}${spread("Ran", group.runDuration)}
         ${group.oldestPendingAge ? html`<${Oldest} age=${group.oldestPendingAge} />` : "Nothing waits."}</p></section>
-    <${Newest} me=${me} />
     <${Hour} points=${series.value?.points || []} />
-    ${me.admin ? html`<${Shares} /><${DoctorSummary} />` : null}`;
+    <${Newest} me=${me} />
+    ${me.admin ? html`<${Shares} /><${DoctorSummary} begin=${settled(stats) && settled(series) && settled(status)} />` : null}`;
 }
 
 /** How long the oldest task has waited, with a link to it: what waits and was created in that second. @param {{age: string}} properties */
@@ -50,9 +50,10 @@ function Hour({ points }) {
     ["ended", "Ended per minute", points.map((point) => Number(point.succeededCount || 0) + Number(point.failedCount || 0))],
     ["waited", "Mean wait (s)", points.map((point) => fromDuration(point.meanWait || "0s") / 1000)],
   ];
+  const round = (/** @type {number} */ value) => number(Math.round(value * 10) / 10);
   return html`<section aria-label="last hour"><h2>Last hour</h2><div class="charts">${charts.map(([name, label, values]) => html`
-    <figure data-chart=${name}><figcaption>${label}: <b>${/** @type {number[]} */ (values).length ? Math.round(/** @type {number[]} */ (values)[/** @type {number[]} */ (values).length - 1] * 10) / 10 : 0}</b></figcaption>
-      <${Sparkline} points=${values} label=${label} /></figure>`)}</div></section>`;
+    <figure data-chart=${name}><figcaption>${label}: <b>${round(/** @type {number[]} */ (values)[59])}</b> <small>at most ${round(Math.max(.../** @type {number[]} */ (values)))}</small></figcaption>
+      <${Sparkline} points=${values} label=${label} /><div class="axis" aria-hidden="true"><span>60 min ago</span><span>now</span></div></figure>`)}</div></section>`;
 }
 
 /** The last hour, minute by minute: those without a point are empty. @param {any[]} points @param {number} now */
@@ -112,8 +113,12 @@ async function examined() {
   return found;
 }
 
-function DoctorSummary() {
-  const { value, error } = useRead(examined, [], 60_000);
+/** Whether a read was answered. @param {{value: any, error: any}} read */
+const settled = ({ value, error }) => Boolean(value || error);
+
+/** An examination takes what the database has to give, so it begins behind the calls that the page waits for. @param {{begin: boolean}} properties */
+function DoctorSummary({ begin }) {
+  const { value, error } = useRead(async () => (begin ? examined() : undefined), [begin], 60_000);
   return html`<section aria-label="doctor"><h2>Doctor</h2><${Problem} error=${error} />${value ? html`<p class=${value.healthy ? "good" : "problem"}>
     ${value.healthy ? "✓ Every invariant holds." : `✗ ${value.open.map((/** @type {any} */ each) => each.check).join(", ")}`}
     ${value.seals ? (Number(value.seals.count || 0) === 0 ? " Seals of the audit trail are intact." : " Seals of the audit trail are broken.") : ""} <a href=${link(["doctor"])}>Details</a></p>` : error ? null : html`<p class="empty">Examining…</p>`}</section>`;

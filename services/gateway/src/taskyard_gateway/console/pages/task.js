@@ -1,6 +1,6 @@
 // One task: what it is, why it does or does not run, its runs, output, result and history.
 import { all, get } from "../api.js";
-import { html, useEffect } from "../dom.js";
+import { html, useEffect, useState } from "../dom.js";
 import { age, bytesText, clock, inert, last, phaseOf, size, tenantOf, TERMINAL, took, what, word } from "../format.js";
 import { live } from "../live.js";
 import { Log } from "../log.js";
@@ -16,10 +16,14 @@ export function TaskPage({ me, tenant, id }) {
   const name = `tenants/${tenant}/tasks/${id}`;
   const { value, error, reload } = useRead(() => get(`v1/${name}`), [name]);
   const now = useNow();
-  const audit = useAudit(name, value?.task?.metadata?.resourceVersion || "");
+  // A report that was refused leaves the task as it is: its version does not count all that happens to it.
+  const [changes, setChanges] = useState(0);
+  const audit = useAudit(name, changes);
   useEffect(() => {
     const listener = (/** @type {any[]} */ events) => {
-      if (events.some((event) => event.type === "RESYNC" || event.task?.name === name)) reload();
+      if (!events.some((event) => event.type === "RESYNC" || event.task?.name === name)) return;
+      reload();
+      setChanges((before) => before + 1);
     };
     live.listeners.add(listener);
     return () => { live.listeners.delete(listener); };
@@ -30,10 +34,10 @@ export function TaskPage({ me, tenant, id }) {
   return html`<h1>${inert(id)} <${Phase} phase=${phase} /></h1>
     <${Problem} error=${error} />
     ${me.writes ? html`<${Actions} task=${task} onDone=${reload} />` : null}
-    <${Summary} task=${task} now=${now} />
+    <${Summary} me=${me} task=${task} now=${now} />
     ${TERMINAL.has(phase) ? null : html`<section aria-label="explain"><h2>Why</h2><${Explanation} me=${me} subject=${{ name }} version=${task.metadata?.resourceVersion} /></section>`}
     <${Dependencies} task=${task} />
-    <section aria-label="runs"><h2>Timeline</h2><${Timeline} name=${name} version=${task.metadata?.resourceVersion} now=${now} audit=${audit} /></section>
+    <section aria-label="runs"><h2>Timeline</h2><${Timeline} name=${name} changes=${changes} now=${now} audit=${audit} /></section>
     <section aria-label="output"><h2>Output</h2><${Log} name=${name} /></section>
     <section aria-label="input and result"><h2>Input and result</h2><${Values} task=${task} /></section>
     <${Checkpoints} name=${name} sequence=${task.status?.checkpointSequence} />
@@ -41,12 +45,13 @@ export function TaskPage({ me, tenant, id }) {
     <section aria-label="history"><h2>History</h2><${History} audit=${audit} /></section>`;
 }
 
-/** @param {{task: any, now: number}} properties */
-function Summary({ task, now }) {
+/** @param {{me: import("../main.js").Me, task: any, now: number}} properties */
+function Summary({ me, task, now }) {
   const { metadata = {}, spec = {}, status = {} } = task;
   const rows = [
-    ["Runs", what(spec)],
+    ["Runs", html`<code>${what(spec)}</code>`],
     ["Type", inert(spec.taskType)],
+    ["Tenant", me.admin ? tenantOf(task.name) : ""],
     ["Created", `${clock(metadata.createTime)} (${age(metadata.createTime, now)} ago) by ${inert(metadata.creator?.id)}`],
     ["Took", took(status, now)],
     ["Runner", last(status.runner || status.lastRunner)],
@@ -63,7 +68,7 @@ function Summary({ task, now }) {
     ["Schedule", spec.schedule ? html`<a href=${scheduleLink(spec.schedule)}>${inert(last(spec.schedule))}</a>, ${clock(spec.scheduledTime)}` : ""],
     ["Labels", inert(Object.entries(metadata.labels || {}).map(([key, value]) => `${key}=${value}`).join("  "))],
   ];
-  return html`<dl>${rows.filter(([, value]) => value !== "").map(([title, value]) => html`<div class=${title === "Error" ? "wide" : ""}><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>
+  return html`<dl>${rows.filter(([, value]) => value !== "").map(([title, value]) => html`<div class=${title === "Error" || title === "Runs" ? "wide" : ""}><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>
     <${Progress} percent=${status.progress?.percent} message=${status.progress?.message} />`;
 }
 

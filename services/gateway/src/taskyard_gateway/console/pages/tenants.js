@@ -32,7 +32,7 @@ export function Tenants({ me }) {
       ["Tier", (/** @type {any} */ tenant) => word(tenant.tier, "TENANT_TIER_").toLowerCase()],
       ["Running", (/** @type {any} */ tenant) => limit(tenant.usage.activeTasks, tenant.usage.effectiveQuota?.maxConcurrentTasks)],
       ["Waiting", (/** @type {any} */ tenant) => limit(tenant.usage.queuedTasks, tenant.usage.effectiveQuota?.maxQueueDepth)],
-      ["Creates a second", (/** @type {any} */ tenant) => (Number(tenant.effectiveQuota?.rateLimitPerSec || 0) ? number(tenant.effectiveQuota.rateLimitPerSec) : "∞")],
+      ["Creates / s", (/** @type {any} */ tenant) => (Number(tenant.effectiveQuota?.rateLimitPerSec || 0) ? number(tenant.effectiveQuota.rateLimitPerSec) : "∞")],
       ["Weight", (/** @type {any} */ tenant) => number(tenant.effectiveQuota?.weight)],
       ["State", (/** @type {any} */ tenant) => (tenant.suspended ? "suspended" : tenant.queuePaused ? "paused" : "active")],
       ["", (/** @type {any} */ tenant) => me.writes ? html`<button onClick=${() => set(tenant, "queuePaused", !tenant.queuePaused)}>${tenant.queuePaused ? "Resume its queue" : "Pause its queue"}</button>

@@ -1,7 +1,7 @@
 // What happened to a task: its runs as bars, and between them retries, back-offs, moves and refused writers.
 import { all, get } from "../api.js";
 import { html } from "../dom.js";
-import { clock, duration, inert, last, took, word } from "../format.js";
+import { clock, duration, facts, inert, last, took, word } from "../format.js";
 import { Problem, Table, useRead } from "../parts.js";
 
 /** @type {Record<string, (details: any) => string>} */
@@ -17,17 +17,17 @@ const SENTENCES = {
   "task.reset_requested": (details) => `A reset was requested${details.reason ? `: ${details.reason}` : ""}.`,
   "task.pause_requested": () => "A pause was requested.",
   "task.cancel_requested": (details) => `Its cancellation was requested${details.reason ? `: ${details.reason}` : ""}.`,
-  "task.report_rejected": (details) => `A stale writer was refused: ${details.reason || ""} ${details.message || ""}`,
+  "task.report_rejected": (details) => `A stale writer was refused: ${details.reason || ""} ${details.message || ""}${/[.!?]$/.test(details.message || "") ? "" : "."} What it wrote does not count.`,
 };
 
-/** The newest audit events of a task. @param {string} name @param {string} version */
-export function useAudit(name, version) {
-  return useRead(() => (version ? get(`v1/tenants/${name.split("/")[1]}/auditEvents`, { filter: `resource = "${name}"`, pageSize: 200 }) : Promise.resolve(null)), [name, version]);
+/** The newest audit events of a task or group, read again when `changes` differs. @param {string} name @param {number | string} changes */
+export function useAudit(name, changes) {
+  return useRead(() => get(`v1/tenants/${name.split("/")[1]}/auditEvents`, { filter: `resource = "${name}"`, pageSize: 200 }), [name, changes]);
 }
 
-/** @param {{name: string, version: string, now: number, audit: {value: any, error: any}}} properties */
-export function Timeline({ name, version, now, audit }) {
-  const runs = useRead(() => all(`v1/${name}/runs`, "runs", {}, 500), [name, version]);
+/** @param {{name: string, changes: number, now: number, audit: {value: any, error: any}}} properties */
+export function Timeline({ name, changes, now, audit }) {
+  const runs = useRead(() => all(`v1/${name}/runs`, "runs", {}, 500), [name, changes]);
   const events = (audit.value?.auditEvents || []).filter((/** @type {any} */ event) => SENTENCES[event.eventType]);
   const rows = [
     ...(runs.value || []).map((run) => ({ key: `run ${run.generation}`, time: run.scheduleTime || run.startTime, run })),
@@ -37,7 +37,7 @@ export function Timeline({ name, version, now, audit }) {
   const end = Math.max(begin + 1, ...(runs.value || []).map((run) => (run.endTime ? Date.parse(run.endTime) : now)), ...events.map((/** @type {any} */ event) => Date.parse(event.time)));
   return html`<${Problem} error=${runs.error || audit.error} /><${Table} rows=${rows} empty=${runs.value ? "It has not been claimed yet." : "Reading…"} key=${(/** @type {any} */ row) => row.key} columns=${[
     ["Time", (/** @type {any} */ row) => clock(row.time)],
-    ["Run", (/** @type {any} */ row) => row.run?.generation || ""],
+    ["Run", (/** @type {any} */ row) => row.run?.generation || row.event?.details?.report_generation || ""],
     ["Attempt", (/** @type {any} */ row) => row.run?.attempt || ""],
     ["What", (/** @type {any} */ row) => (row.run ? outcome(row.run) : html`<span class=${row.event.eventType === "task.report_rejected" ? "warn" : ""}>${inert(SENTENCES[row.event.eventType](row.event.details || {}))}</span>`)],
     ["Runner", (/** @type {any} */ row) => inert(last(row.run?.runner || row.event?.details?.runner))],
@@ -66,6 +66,6 @@ export function History({ audit: { value, error } }) {
     ["Time", (/** @type {any} */ event) => clock(event.time)],
     ["Event", (/** @type {any} */ event) => event.eventType],
     ["By", (/** @type {any} */ event) => inert(`${word(event.actor?.type, "ACTOR_TYPE_").toLowerCase()} ${event.actor?.id || ""}`)],
-    ["Details", (/** @type {any} */ event) => inert(JSON.stringify(event.details || {}))],
+    ["Details", (/** @type {any} */ event) => facts(event.details)],
   ]} />`;
 }

@@ -37,7 +37,7 @@ from taskyard_taskdb.storage.batch import POISON, isolate
 from taskyard_taskdb.storage.change_log.append import TASK, ChangeRow, insert_changes
 from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Row, Tx
-from taskyard_taskdb.storage.report.rejections import RecordedRejections, rejection
+from taskyard_taskdb.storage.report.rejections import RecordedRejections, RejectedRun, rejection
 from taskyard_taskdb.storage.runner import runners
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.transition.load import StateMoved, load_for_update
@@ -116,7 +116,7 @@ class ReportWriter:
         self._pool = pool
         self._bus = bus
         self._merge_details = merge_details
-        self._rejected = RecordedRejections()
+        self._recorded = RecordedRejections()
 
     async def apply(self, reports: Sequence[Report]) -> list[Outcome]:
         """One outcome per report, in order. An error is final for its report."""
@@ -150,10 +150,10 @@ class ReportWriter:
 
         async def apply(keys: Sequence[Key]) -> None:
             part = {key: groups[key] for key in keys}
-            found, notice = await self._pool.run(lambda tx: self._transact(tx, reports, part))
+            found, notice, recorded = await self._pool.run(lambda tx: self._transact(tx, reports, part))
+            self._recorded.add(recorded)
             await failpoints.REPORT_AFTER_COMMIT.reach()
             outcomes.update(found)
-            self._rejected.add(_rejected(reports, found))
             self._bus.publish(notice)
 
         def reject(key: Key, error: Exception) -> None:
@@ -163,7 +163,7 @@ class ReportWriter:
 
     async def _transact(
         self, tx: Tx, reports: Sequence[Report], groups: Mapping[Key, list[int]]
-    ) -> tuple[dict[int, Outcome], CommitNotice]:
+    ) -> tuple[dict[int, Outcome], CommitNotice, Iterable[RejectedRun]]:
         loaded = await load_for_update(tx, groups)
         rng = Random()
         outcomes: dict[int, Outcome] = {}
@@ -186,26 +186,15 @@ class ReportWriter:
         log_sequences = {reports[n].key: reports[n].log_sequence for group in groups.values() for n in group}
         notice = await write(tx, transitions, log_sequences=log_sequences)
         # After the write: the first of two equal reports may be in this very batch.
-        await _recognise_repeats(tx, reports, tasks, outcomes)
-        await self._record_rejections(tx, reports, tasks, outcomes, loaded.now)
-        await failpoints.REPORT_BEFORE_COMMIT.reach()
-        return outcomes, notice
-
-    async def _record_rejections(
-        self,
-        tx: Tx,
-        reports: Sequence[Report],
-        tasks: Mapping[Key, TaskState],
-        outcomes: Mapping[int, Outcome],
-        now: datetime,
-    ) -> None:
-        """One change for each run whose holder reported what no longer counts."""
+        late = await _recognise_repeats(tx, reports, tasks, outcomes)
+        late = {run: error for run, error in late.items() if self._recorded.admits(run, loaded.now)}
         changes = [
-            rejection(tasks[reports[n].key], runner(run.runner_id), now, error, run.runner_id)
-            for run, (n, error) in _rejected(reports, outcomes).items()
-            if run not in self._rejected and 0 < run.generation <= tasks[run.key].generation
+            rejection(tasks[run.key], runner(run.runner_id), loaded.now, error, run)
+            for run, error in late.items()
         ]
         await insert_changes(tx, changes)
+        await failpoints.REPORT_BEFORE_COMMIT.reach()
+        return outcomes, notice, late
 
     def _with_details(self, report: Report, task: TaskState) -> HolderEvent:
         """The event of a report. Raises InvalidArgument for progress whose details cannot be stored.
@@ -232,40 +221,29 @@ def _refusal(error: Exception) -> TaskyardError:
     return FieldInvalid.of("report", f"cannot be stored: {str(error).splitlines()[0]}")
 
 
-class _Run(NamedTuple):
-    """A run whose reports were rejected."""
-
-    key: Key
-    generation: int
-    runner_id: str
-
-
-def _rejected(
-    reports: Sequence[Report], outcomes: Mapping[int, Outcome]
-) -> dict[_Run, tuple[int, TaskyardError]]:
-    """The first rejected report of each run, and why."""
-    found: dict[_Run, tuple[int, TaskyardError]] = {}
-    for n in sorted(outcomes):
-        outcome = outcomes[n]
-        if isinstance(outcome, _REJECTIONS):
-            report = reports[n]
-            found.setdefault(_Run(report.key, report.generation, report.runner_id), (n, outcome))
-    return found
-
-
 async def _recognise_repeats(
     tx: Tx, reports: Sequence[Report], tasks: Mapping[Key, TaskState], outcomes: dict[int, Outcome]
-) -> None:
-    """Acknowledge rejected reports that repeat one that was applied to a run that has ended."""
-    rejected = [n for n, outcome in outcomes.items() if isinstance(outcome, _REJECTIONS)]
+) -> dict[RejectedRun, TaskyardError]:
+    """Acknowledge rejected reports that repeat one that was applied to a run that has ended.
+
+    Returns why others were rejected, once for each run that the reporter had held: nobody leaves a trace in
+    the audit trail of a task that it never ran.
+    """
+    late: dict[RejectedRun, TaskyardError] = {}
+    rejected = {n: outcome for n, outcome in outcomes.items() if isinstance(outcome, _REJECTIONS)}
     if not rejected:
-        return
+        return late
     runs = await find_runs(tx, [(*reports[n].key, reports[n].generation) for n in rejected])
-    for n in rejected:
+    for n, error in rejected.items():
         report = reports[n]
         run = runs.get((*report.key, report.generation))
-        if run is not None and applied_before(report.event(), run):
+        if run is None:
+            continue
+        if applied_before(report.event(), run):
             outcomes[n] = Applied(tasks[report.key].phase, duplicate=True)
+        elif (run.runner_id, run.lease_id) == (report.runner_id, report.lease_id):
+            late.setdefault(RejectedRun(report.runner_id, report.key, report.generation), error)
+    return late
 
 
 def _by_task(reports: Sequence[Report]) -> dict[Key, list[int]]:

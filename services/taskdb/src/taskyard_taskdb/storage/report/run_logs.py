@@ -142,19 +142,19 @@ class LogState:
     ran: bool
     stored: int
 
-    def complete(self, patience: float, silence: float) -> bool:
-        """Whether nothing more is expected: what was announced is stored, or the time for it is over."""
-        if self.ended_for is None:
-            return False
-        if self.announced is not None:
-            return self.stored >= self.announced or self.ended_for > patience
-        return not self.ran or self.ended_for > silence
+    def patience_left(self, patience: float, silence: float, quiet: float) -> float | None:
+        """Seconds until nothing more is expected, at most 0 once it is; None while the task lives.
 
-    def patience_left(self, patience: float, silence: float) -> float | None:
-        """Seconds until an incomplete log counts as complete; None while the task lives."""
+        `quiet` is for how long the reader has seen no new entry: a runner may take longer to ship a long log
+        than it took to write it, and as long as entries arrive more of them follow.
+        """
         if self.ended_for is None:
             return None
-        return (silence if self.announced is None else patience) - self.ended_for
+        if self.announced is None:
+            return silence - self.ended_for if self.ran else 0.0
+        if self.stored >= self.announced:
+            return 0.0
+        return patience - min(self.ended_for, quiet)
 
 
 async def state(tx: Tx, tenant_id: str, task_id: str) -> LogState | None:
