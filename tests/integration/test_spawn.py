@@ -104,8 +104,15 @@ async def test_a_kill_while_the_parent_waits_does_not_keep_it_waiting(
 
 
 async def test_explain_names_the_children_and_the_audit_trail_has_the_wait(
-    client: Client, start_runner: StartRunner, tmp_path: Path
+    plane: ControlPlane,
+    client: Client,
+    start_runner: StartRunner,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("TASKYARD_SCHEDULER", plane.schedulers[0].address)
+    monkeypatch.setenv("TASKYARD_ADDRESS", plane.taskdbs[0].address)
+    monkeypatch.setenv("TASKYARD_KEY", plane.keys["tenant"])
     await start_runner()
     effects, gate = Effects(tmp_path), Gate(tmp_path)
     payload = {"count": 5, "effects": str(effects.path), "gate": str(gate)}
@@ -113,7 +120,8 @@ async def test_explain_names_the_children_and_the_audit_trail_has_the_wait(
     async for event in client.watch(parent, snapshot=True):
         if event.task.proto.status.pending_reason == 6:
             break
-    found = await client.explain(parent.name)
+    async with Client(tenant="default") as by_environment:
+        found = await by_environment.explain(parent.name)
     (closed,) = [one for one in found.gates if not one.passed]
     assert (found.runnable, closed.name) == (False, "dependency")
     assert closed.blocker in {f"tenants/default/tasks/{id}" for id in await children(client, parent)}
