@@ -32,14 +32,16 @@ INTRO = """\
 
 A task is always in one of ten phases. Live: {live}. Terminal: {terminal}.
 
-A run is one claim; an attempt is a run that started. Every claim increments the generation, and taskdb
-accepts a holder's message only with the current generation and lease id. Every recorded change
+A run is one claim; an attempt is a run that started, with the runs that continue it after a wait for
+children. Every claim increments the generation, and taskdb accepts a holder's message only with the
+current generation and lease id. Every recorded change
 increments the version of the task; a row without a record changes nothing that a user can see. If
 several rows match, the first one applies. If none matches, the call is rejected with PHASE_CONFLICT, or
 TASK_TERMINAL if the task has ended; a timer that fires too late changes nothing.
 
 A new task is PENDING: claimable at once, or waiting for tasks of `spec.after` (BLOCKED), for `not_before`
-(DELAYED), behind its slot (SLOT_BUSY), for its limits (LIMITED) or for its owner (EXTERNAL).
+(DELAYED), behind its slot (SLOT_BUSY), for its limits (LIMITED) or for its owner (EXTERNAL). A task that has
+run is BLOCKED while it waits for children that it has created.
 
 """
 

@@ -31,6 +31,18 @@ def test_hashing_resumes_from_its_checkpoint() -> None:
     assert resumed.result == whole.result
 
 
+def test_chorus_waits_for_every_greeting() -> None:
+    outcome = run(app, "chorus", {"names": ["Ada", "Grace"]})
+    assert outcome.result == "Hello, Ada! Hello, Grace!"
+    assert (len(outcome.children), outcome.waits) == (2, 1)
+
+
+def test_chorus_fails_with_the_greeting_that_failed() -> None:
+    outcome = run(app, "chorus", {"names": ["Ada", "Grace"]}, child_results={"Grace": ValueError("hoarse")})
+    assert outcome.failure is not None and outcome.failure.code == "CHILD_FAILED"
+    assert "ValueError: hoarse" in outcome.failure.message and outcome.failure.permanent
+
+
 def test_campaign_greets_each_name_once() -> None:
     outcome = run(app, "campaign", {"names": ["Ada", "Grace"]})
     assert outcome.result == 2

@@ -61,3 +61,11 @@ async def campaign(ctx: AsyncContext, names: list[str]) -> int:
     await asyncio.sleep(0)
     ctx.log("greetings are on their way", count=len(names))
     return len(names)
+
+
+# A function that waits for children ends its run, so that it holds no place meanwhile, and is called again
+# from the top: spawn then returns the children that exist, and gather their results.
+@app.task("chorus")
+async def chorus(ctx: AsyncContext, names: list[str]) -> str:
+    greetings = await ctx.spawn_all([Child("greet", {"name": name}, key=name) for name in names])
+    return " ".join(await ctx.gather(*greetings))

@@ -265,3 +265,14 @@ def test_without_a_command_help_is_printed(suite: Suite) -> None:
     ended = suite.cli()
     assert ended.code == 2 and ended.out == ""
     assert ended.err.startswith("Usage: taskyard") and "taskyard:" not in ended.err
+
+
+def test_run_says_why_a_task_waits_also_without_a_terminal(suite: Suite) -> None:
+    task = new_id("nowhere")
+    process = suite.start_cli("run", "--id", task, "--runner-label", "no=where", "--", "true")
+    assert process.stderr is not None
+    line = process.stderr.readline()
+    assert line.startswith(f"taskyard: {task} is waiting; to see why: `taskyard explain {task}` ("), line
+    assert "no=where" in line or "runner" in line
+    suite.done("cancel", task)
+    assert process.wait(timeout=60) != 0

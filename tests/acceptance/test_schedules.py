@@ -66,6 +66,10 @@ def test_a_file_describes_schedules(suite: Suite, tmp_path: Path) -> None:
     assert "from-file" in shown and "0 5 * * 1-5" in shown
     preview = suite.done("schedule", "preview", "from-file", "-n", "2", "--from", "2026-03-27T00:00:00Z")
     assert preview.split() == ["2026-03-27T05:00:00+01:00", "2026-03-30T05:00:00+02:00"]
+    asked = ("schedule", "preview", "from-file", "-n", "2", "--from", "2026-03-27T00:00:00Z", "-o", "json")
+    found = json.loads(suite.done(*asked))
+    assert [one["scheduledTime"] for one in found] == ["2026-03-27T04:00:00Z", "2026-03-30T03:00:00Z"]
+    assert [one["localTime"] for one in found] == preview.split()
     task = suite.done("schedule", "run", "from-file").strip()
     assert suite.cli("wait", task).code == 0
     made = suite.done("schedule", "backfill", "from-file", "--from", "2026-11-09", "--to", "2026-11-14")

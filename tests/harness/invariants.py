@@ -47,16 +47,19 @@ WHERE c.resource_kind = 1 AND c.event <> 23 AND NOT EXISTS (SELECT FROM change_l
 WINDOW task AS (PARTITION BY c.tenant_id, c.resource_id ORDER BY c.id);
 CREATE TEMPORARY VIEW uncharged AS
 SELECT s.* FROM steps s WHERE s.event = 3 AND s.attempt = s.attempt_before
+-- A run that ended to wait for children gives its attempt back.
+UNION ALL SELECT s.* FROM steps s WHERE s.attempt < s.attempt_before
 """
 
 # Events of the log: 2 scheduled, 3 started, 6 paused, 13 cancel requested, 18 retried, 19 retry scheduled,
 # 20 updated, 21 deleted. A rejected report, 23, is an event beside the task that changes nothing of it.
 RULES = (
     Rule(
-        "a live task waits in exactly one place: queue, lease, timer, slot or pause",
+        "a live task waits in exactly one place: queue, lease, timer, slot, prerequisites, limits or pause",
         """SELECT tenant_id, task_id, phase, reason, queued, leased, timed FROM effective
         WHERE phase < 10 AND kind <> 6 AND 1 <> queued::int + timed::int
-            + (leased AND (phase <> 5 OR asked))::int + (phase = 1 AND reason = 4)::int + (phase = 4)::int""",
+            + (leased AND (phase <> 5 OR asked))::int + (phase = 1 AND reason IN (4, 6, 7))::int
+            + (phase = 4)::int""",
     ),
     Rule(
         "the place in which a task waits is the one of its phase",
@@ -138,6 +141,8 @@ RULES = (
             e.attempt = (SELECT count(*) FROM steps s
                 WHERE (s.tenant_id, s.resource_id, s.event) = (e.tenant_id, e.task_id, 3)
                     AND s.attempt > s.attempt_before)
+                - (SELECT count(*) FROM steps s WHERE (s.tenant_id, s.resource_id) = (e.tenant_id, e.task_id)
+                    AND s.attempt < s.attempt_before)
             AND e.attempt = (started AND NOT EXISTS (SELECT FROM uncharged u
                 WHERE (u.tenant_id, u.resource_id, u.generation)
                     = (e.tenant_id, e.task_id, e.generation)))::int

@@ -438,6 +438,9 @@ _SERVICES: Mapping[str, Mapping[str, Callable[[Objects], Any]]] = {
         "CreateChildTasks": lambda o: L.CreateChildTasksRequest(
             runner_id=o.runner, lease=o.lease, children=_children(o)
         ),
+        "ReadChildOutcomes": lambda o: L.ReadChildOutcomesRequest(
+            runner_id=o.runner, lease=o.lease, tasks=[o.task_name]
+        ),
         "WatchQueue": lambda o: L.WatchQueueRequest(scheduler_id="s"),
         "ReadExplainFacts": lambda o: L.ReadExplainFactsRequest(tenant=o.tenant, task_id=o.task),
     },
@@ -474,6 +477,9 @@ _SERVICES: Mapping[str, Mapping[str, Callable[[Objects], Any]]] = {
         "DownloadCheckpoint": lambda o: N.DownloadCheckpointRequest(runner_id=o.runner, lease=o.lease),
         "SubmitChildTasks": lambda o: N.SubmitChildTasksRequest(
             runner_id=o.runner, lease=o.lease, children=_children(o)
+        ),
+        "FetchChildOutcomes": lambda o: N.FetchChildOutcomesRequest(
+            runner_id=o.runner, lease=o.lease, tasks=[o.task_name]
         ),
     },
     "taskyard.v1.WorkService": {

@@ -13,4 +13,4 @@ def test_the_example_passes_its_tests() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(EXAMPLE), "."]
     ended = subprocess.run(command, cwd=EXAMPLE, capture_output=True, text=True, timeout=100)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "5 passed" in ended.stdout
+    assert "7 passed" in ended.stdout

@@ -39,17 +39,39 @@ class Graph:
 
 
 def draw(rng: Random, size: int, prefix: str, most: int = 4) -> Graph:
-    """A random graph: chains, fans and independent tasks; some tasks fail, some are cancelled."""
+    """A random graph: chains, fans, groups and independent tasks; some tasks fail, some are cancelled."""
     ids = [f"{prefix}-{n:04}" for n in range(size)]
     after: dict[str, list[tuple[str, Condition]]] = {}
+    groups = _draw_groups(rng, ids, prefix)
+    # A group is named by tasks behind its last one only: to wait for it closes it.
+    last = {group: task_id for task_id, group in groups.items()}
+    complete: list[str] = []
     for place, task_id in enumerate(ids):
         near = ids[max(0, place - rng.choice((1, 3, 50))) : place]
         named = rng.sample(near, min(len(near), rng.choice((0, 1, 1, 2, most))))
         conditions = (Condition.SUCCEEDED, Condition.SUCCEEDED, Condition.SUCCEEDED, *Condition)
+        if complete and rng.random() < 0.2:
+            named.append(f"groups/{rng.choice(complete[-3:])}")
         after[task_id] = [(one, rng.choice(conditions)) for one in named]
+        group = groups.get(task_id)
+        if group is not None and last[group] == task_id:
+            complete.append(group)
     share = rng.choice((0.0, 0.02, 0.2))
     fails = frozenset(one for one in ids if rng.random() < share)
-    return Graph(after, fails, frozenset(one for one in ids if rng.random() < share / 2))
+    return Graph(after, fails, frozenset(one for one in ids if rng.random() < share / 2), groups)
+
+
+def _draw_groups(rng: Random, ids: list[str], prefix: str) -> dict[str, str]:
+    """Some neighbours form groups, with tasks of none between them."""
+    groups: dict[str, str] = {}
+    place = 0
+    while place < len(ids):
+        size = rng.choice((0, 1, 2, 5, 30))
+        for task_id in ids[place : place + size]:
+            if rng.random() < 0.8:
+                groups[task_id] = f"{prefix}-group-{place}"
+        place += size + rng.randrange(1, 10)
+    return groups
 
 
 def requests(graph: Graph) -> list[task_service_pb2.CreateTaskRequest]:

@@ -297,7 +297,17 @@ def _cancelled(life: Life, rng: Random) -> Event:
 
 def _released(life: Life, rng: Random) -> Event:
     reason, message = rng.choice(tuple(ReleaseReason)), rng.choice(("", "shutting down"))
+    if reason is ReleaseReason.WAITING:
+        return _waiting(life, rng)
     return _report(events.Released, life, rng, reason=reason, message=message)
+
+
+def _waiting(life: Life, rng: Random) -> Event:
+    live = rng.choice(((), ("c1",), ("c1", "c2")))
+    return _report(
+        events.Released, life, rng, reason=ReleaseReason.WAITING, wait_for=("tenants/acme/tasks/c1",),
+        live=live, cycle="c3" if live and rng.random() < 0.4 else "",
+    )  # fmt: skip
 
 
 def _returned(life: Life, rng: Random) -> Event:
@@ -406,7 +416,7 @@ def _external(life: Life, rng: Random) -> Event:
     )  # fmt: skip
 
 
-OUTCOMES: tuple[Draw, ...] = (_succeeded, _failed, _failed, _timed_out, _cancelled, _released)
+OUTCOMES: tuple[Draw, ...] = (_succeeded, _failed, _failed, _timed_out, _cancelled, _released, _waiting)
 LEASE_TIMERS: tuple[Draw, ...] = (_expired, _expired, _lost, _deadline)
 WAITING: dict[PendingReason, tuple[Draw, ...]] = {
     PendingReason.QUEUED: (*(_claim,) * 10, _cancel, _pause, _edit, _queue_timeout, _total_timeout),
@@ -428,7 +438,8 @@ WAITING: dict[PendingReason, tuple[Draw, ...]] = {
 }  # fmt: skip
 LIKELY: dict[Phase, tuple[Draw, ...]] = {
     Phase.SCHEDULED: (
-        *(_started,) * 12, _succeeded, _failed, _timed_out, _cancelled, _released, _returned, _expired, _lost,
+        *(_started,) * 12, _succeeded, _failed, _timed_out, _cancelled, _released, _waiting, _returned,
+        _expired, _lost,
         _cancel, _pause, _checkpoint, _reset,
     ),
     Phase.RUNNING: (
@@ -438,18 +449,18 @@ LIKELY: dict[Phase, tuple[Draw, ...]] = {
     Phase.PAUSED: (*(_resume,) * 8, _cancel, _pause, _edit, _total_timeout, _due),
     Phase.REDISTRIBUTING: (
         *(_claim,) * 3, *OUTCOMES, *(_returned,) * 6, *(_progress,) * 4, *(_checkpoint,) * 4, _edit, _started,
-        *(_cancel,) * 8, *(_released,) * 2, _pause, _queue_timeout, _total_timeout, *(_deadline,) * 4,
-        _report_timeout,
+        *(_cancel,) * 8, *(_released,) * 4, *(_waiting,) * 2, _pause, _queue_timeout, _total_timeout,
+        *(_deadline,) * 4, _report_timeout,
     ),
 }  # fmt: skip
 ASKED: tuple[Draw, ...] = (
-    *(_action_deadline,) * 6, _cancelled, _released, *(_succeeded,) * 3, _failed, *LEASE_TIMERS, _deadline,
-    _cancel, _pause, _resume, _returned, _started, *(_total_timeout,) * 5,
+    *(_action_deadline,) * 6, _cancelled, _released, *(_waiting,) * 2, *(_succeeded,) * 3, _failed,
+    *LEASE_TIMERS, _deadline, _cancel, _pause, _resume, _returned, _started, *(_total_timeout,) * 5,
 )  # fmt: skip
 RESETTING: tuple[Draw, ...] = (*(_cancelled,) * 2, *(_failed,) * 2, *(_reset,) * 3, *ASKED)
 ASKED_LATE: tuple[Draw, ...] = (
     *(_released,) * 12, *(_action_deadline,) * 4, *OUTCOMES, *(_cancelled,) * 3, *(_cancel,) * 4, _returned,
-    _total_timeout,
+    *(_total_timeout,) * 8,
 )  # fmt: skip
 ENDED: tuple[Draw, ...] = (
     *(_retry,) * 16, _edit, _delete, _cancel, _due, _queue_timeout, _total_timeout, _report_timeout,

@@ -114,6 +114,9 @@ const (
 	ReleaseReason_RELEASE_REASON_UNSUPPORTED ReleaseReason = 4
 	// The holder lost the workload (restart of the host, crash) -> as a lost runner.
 	ReleaseReason_RELEASE_REASON_LOST ReleaseReason = 5
+	// It waits for tasks that it has created -> PENDING until they have ended, then a run from the
+	// start.  Neither an attempt nor a retry is counted.
+	ReleaseReason_RELEASE_REASON_WAITING ReleaseReason = 6
 )
 
 // Enum value maps for ReleaseReason.
@@ -125,6 +128,7 @@ var (
 		3: "RELEASE_REASON_NO_CAPACITY",
 		4: "RELEASE_REASON_UNSUPPORTED",
 		5: "RELEASE_REASON_LOST",
+		6: "RELEASE_REASON_WAITING",
 	}
 	ReleaseReason_value = map[string]int32{
 		"RELEASE_REASON_UNSPECIFIED": 0,
@@ -133,6 +137,7 @@ var (
 		"RELEASE_REASON_NO_CAPACITY": 3,
 		"RELEASE_REASON_UNSUPPORTED": 4,
 		"RELEASE_REASON_LOST":        5,
+		"RELEASE_REASON_WAITING":     6,
 	}
 )
 
@@ -1023,7 +1028,10 @@ type RunReleased struct {
 	// Why.
 	Reason ReleaseReason `protobuf:"varint,1,opt,name=reason,proto3,enum=taskyard.v1.ReleaseReason" json:"reason,omitempty"`
 	// For people.
-	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	// WAITING: tasks that the run waits for, tenants/{tenant}/tasks/{task}.  What is no live child of
+	// the task is not waited for.
+	WaitFor       []string `protobuf:"bytes,3,rep,name=wait_for,json=waitFor,proto3" json:"wait_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1070,6 +1078,13 @@ func (x *RunReleased) GetMessage() string {
 		return x.Message
 	}
 	return ""
+}
+
+func (x *RunReleased) GetWaitFor() []string {
+	if x != nil {
+		return x.WaitFor
+	}
+	return nil
 }
 
 // What became of one report.
@@ -1208,7 +1223,11 @@ type ChildTask struct {
 	Task *Task `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
 	// Names the child within its parent: repeating a key with the same task returns the same child,
 	// also from a later run, as long as request ids are remembered.
-	Key           string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	// The key names the child for as long as the parent exists: the id is derived from the parent and
+	// the key, and a repetition returns the child also when it has ended or is archived.
+	// INVALID_ARGUMENT if kind, function or payload are then others than those of the child.
+	Spawned       bool `protobuf:"varint,3,opt,name=spawned,proto3" json:"spawned,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1255,6 +1274,86 @@ func (x *ChildTask) GetKey() string {
 		return x.Key
 	}
 	return ""
+}
+
+func (x *ChildTask) GetSpawned() bool {
+	if x != nil {
+		return x.Spawned
+	}
+	return false
+}
+
+// How a child of a task has ended.
+type ChildOutcome struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// tenants/{tenant}/tasks/{task}
+	Task string `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
+	// Unset while it is live.
+	Phase TaskPhase `protobuf:"varint,2,opt,name=phase,proto3,enum=taskyard.v1.TaskPhase" json:"phase,omitempty"`
+	// Its status.result, if it has one.
+	Result *TaskResult `protobuf:"bytes,3,opt,name=result,proto3" json:"result,omitempty"`
+	// Its status.error, if it has one.
+	Error         *TaskError `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChildOutcome) Reset() {
+	*x = ChildOutcome{}
+	mi := &file_taskyard_v1_lease_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChildOutcome) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChildOutcome) ProtoMessage() {}
+
+func (x *ChildOutcome) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_lease_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChildOutcome.ProtoReflect.Descriptor instead.
+func (*ChildOutcome) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_lease_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ChildOutcome) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *ChildOutcome) GetPhase() TaskPhase {
+	if x != nil {
+		return x.Phase
+	}
+	return TaskPhase_TASK_PHASE_UNSPECIFIED
+}
+
+func (x *ChildOutcome) GetResult() *TaskResult {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+func (x *ChildOutcome) GetError() *TaskError {
+	if x != nil {
+		return x.Error
+	}
+	return nil
 }
 
 var File_taskyard_v1_lease_proto protoreflect.FileDescriptor
@@ -1338,10 +1437,11 @@ const file_taskyard_v1_lease_proto_rawDesc = "" +
 	"\fRunCancelled\x12 \n" +
 	"\texit_code\x18\x01 \x01(\x05H\x00R\bexitCode\x88\x01\x01B\f\n" +
 	"\n" +
-	"_exit_code\"[\n" +
+	"_exit_code\"v\n" +
 	"\vRunReleased\x122\n" +
 	"\x06reason\x18\x01 \x01(\x0e2\x1a.taskyard.v1.ReleaseReasonR\x06reason\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\x84\x01\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x12\x19\n" +
+	"\bwait_for\x18\x03 \x03(\tR\awaitFor\"\x84\x01\n" +
 	"\fReportResult\x12,\n" +
 	"\x05phase\x18\x01 \x01(\x0e2\x16.taskyard.v1.TaskPhaseR\x05phase\x12\x1c\n" +
 	"\tduplicate\x18\x02 \x01(\bR\tduplicate\x12(\n" +
@@ -1349,22 +1449,29 @@ const file_taskyard_v1_lease_proto_rawDesc = "" +
 	"\bLogBatch\x12+\n" +
 	"\x05lease\x18\x01 \x01(\v2\x15.taskyard.v1.LeaseRefR\x05lease\x12/\n" +
 	"\aentries\x18\x02 \x03(\v2\x15.taskyard.v1.LogEntryR\aentries\x12#\n" +
-	"\rdropped_count\x18\x03 \x01(\x03R\fdroppedCount\"D\n" +
+	"\rdropped_count\x18\x03 \x01(\x03R\fdroppedCount\"^\n" +
 	"\tChildTask\x12%\n" +
 	"\x04task\x18\x01 \x01(\v2\x11.taskyard.v1.TaskR\x04task\x12\x10\n" +
-	"\x03key\x18\x02 \x01(\tR\x03key*t\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\x12\x18\n" +
+	"\aspawned\x18\x03 \x01(\bR\aspawned\"\xaf\x01\n" +
+	"\fChildOutcome\x12\x12\n" +
+	"\x04task\x18\x01 \x01(\tR\x04task\x12,\n" +
+	"\x05phase\x18\x02 \x01(\x0e2\x16.taskyard.v1.TaskPhaseR\x05phase\x12/\n" +
+	"\x06result\x18\x03 \x01(\v2\x17.taskyard.v1.TaskResultR\x06result\x12,\n" +
+	"\x05error\x18\x04 \x01(\v2\x16.taskyard.v1.TaskErrorR\x05error*t\n" +
 	"\vLeaseAction\x12\x1c\n" +
 	"\x18LEASE_ACTION_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13LEASE_ACTION_CANCEL\x10\x01\x12\x16\n" +
 	"\x12LEASE_ACTION_PAUSE\x10\x02\x12\x16\n" +
-	"\x12LEASE_ACTION_ABORT\x10\x03*\xbf\x01\n" +
+	"\x12LEASE_ACTION_ABORT\x10\x03*\xdb\x01\n" +
 	"\rReleaseReason\x12\x1e\n" +
 	"\x1aRELEASE_REASON_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15RELEASE_REASON_PAUSED\x10\x01\x12\x1a\n" +
 	"\x16RELEASE_REASON_DRAINED\x10\x02\x12\x1e\n" +
 	"\x1aRELEASE_REASON_NO_CAPACITY\x10\x03\x12\x1e\n" +
 	"\x1aRELEASE_REASON_UNSUPPORTED\x10\x04\x12\x17\n" +
-	"\x13RELEASE_REASON_LOST\x10\x05B;\n" +
+	"\x13RELEASE_REASON_LOST\x10\x05\x12\x1a\n" +
+	"\x16RELEASE_REASON_WAITING\x10\x06B;\n" +
 	"\x0fdev.taskyard.v1P\x01Z&taskyard.dev/go/taskyard/v1;taskyardv1b\x06proto3"
 
 var (
@@ -1380,7 +1487,7 @@ func file_taskyard_v1_lease_proto_rawDescGZIP() []byte {
 }
 
 var file_taskyard_v1_lease_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_taskyard_v1_lease_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_taskyard_v1_lease_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_taskyard_v1_lease_proto_goTypes = []any{
 	(LeaseAction)(0),              // 0: taskyard.v1.LeaseAction
 	(ReleaseReason)(0),            // 1: taskyard.v1.ReleaseReason
@@ -1398,59 +1505,63 @@ var file_taskyard_v1_lease_proto_goTypes = []any{
 	(*ReportResult)(nil),          // 13: taskyard.v1.ReportResult
 	(*LogBatch)(nil),              // 14: taskyard.v1.LogBatch
 	(*ChildTask)(nil),             // 15: taskyard.v1.ChildTask
-	nil,                           // 16: taskyard.v1.Assignment.LabelsEntry
-	(*durationpb.Duration)(nil),   // 17: google.protobuf.Duration
-	(*TaskSpec)(nil),              // 18: taskyard.v1.TaskSpec
-	(*Payload)(nil),               // 19: taskyard.v1.Payload
-	(*Checkpoint)(nil),            // 20: taskyard.v1.Checkpoint
-	(TaskPhase)(0),                // 21: taskyard.v1.TaskPhase
-	(*TaskResult)(nil),            // 22: taskyard.v1.TaskResult
-	(*timestamppb.Timestamp)(nil), // 23: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),       // 24: google.protobuf.Struct
-	(*Progress)(nil),              // 25: taskyard.v1.Progress
-	(*TaskError)(nil),             // 26: taskyard.v1.TaskError
-	(*status.Status)(nil),         // 27: google.rpc.Status
-	(*LogEntry)(nil),              // 28: taskyard.v1.LogEntry
-	(*Task)(nil),                  // 29: taskyard.v1.Task
+	(*ChildOutcome)(nil),          // 16: taskyard.v1.ChildOutcome
+	nil,                           // 17: taskyard.v1.Assignment.LabelsEntry
+	(*durationpb.Duration)(nil),   // 18: google.protobuf.Duration
+	(*TaskSpec)(nil),              // 19: taskyard.v1.TaskSpec
+	(*Payload)(nil),               // 20: taskyard.v1.Payload
+	(*Checkpoint)(nil),            // 21: taskyard.v1.Checkpoint
+	(TaskPhase)(0),                // 22: taskyard.v1.TaskPhase
+	(*TaskResult)(nil),            // 23: taskyard.v1.TaskResult
+	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),       // 25: google.protobuf.Struct
+	(*Progress)(nil),              // 26: taskyard.v1.Progress
+	(*TaskError)(nil),             // 27: taskyard.v1.TaskError
+	(*status.Status)(nil),         // 28: google.rpc.Status
+	(*LogEntry)(nil),              // 29: taskyard.v1.LogEntry
+	(*Task)(nil),                  // 30: taskyard.v1.Task
 }
 var file_taskyard_v1_lease_proto_depIdxs = []int32{
 	2,  // 0: taskyard.v1.LeaseVerdict.lease:type_name -> taskyard.v1.LeaseRef
 	0,  // 1: taskyard.v1.LeaseVerdict.action:type_name -> taskyard.v1.LeaseAction
-	17, // 2: taskyard.v1.LeaseVerdict.grace_period:type_name -> google.protobuf.Duration
+	18, // 2: taskyard.v1.LeaseVerdict.grace_period:type_name -> google.protobuf.Duration
 	2,  // 3: taskyard.v1.Assignment.lease:type_name -> taskyard.v1.LeaseRef
-	17, // 4: taskyard.v1.Assignment.lease_ttl:type_name -> google.protobuf.Duration
-	18, // 5: taskyard.v1.Assignment.spec:type_name -> taskyard.v1.TaskSpec
-	19, // 6: taskyard.v1.Assignment.config:type_name -> taskyard.v1.Payload
-	17, // 7: taskyard.v1.Assignment.total_timeout:type_name -> google.protobuf.Duration
-	20, // 8: taskyard.v1.Assignment.checkpoint:type_name -> taskyard.v1.Checkpoint
-	16, // 9: taskyard.v1.Assignment.labels:type_name -> taskyard.v1.Assignment.LabelsEntry
+	18, // 4: taskyard.v1.Assignment.lease_ttl:type_name -> google.protobuf.Duration
+	19, // 5: taskyard.v1.Assignment.spec:type_name -> taskyard.v1.TaskSpec
+	20, // 6: taskyard.v1.Assignment.config:type_name -> taskyard.v1.Payload
+	18, // 7: taskyard.v1.Assignment.total_timeout:type_name -> google.protobuf.Duration
+	21, // 8: taskyard.v1.Assignment.checkpoint:type_name -> taskyard.v1.Checkpoint
+	17, // 9: taskyard.v1.Assignment.labels:type_name -> taskyard.v1.Assignment.LabelsEntry
 	5,  // 10: taskyard.v1.Assignment.inputs:type_name -> taskyard.v1.TaskInput
-	21, // 11: taskyard.v1.TaskInput.phase:type_name -> taskyard.v1.TaskPhase
-	22, // 12: taskyard.v1.TaskInput.result:type_name -> taskyard.v1.TaskResult
+	22, // 11: taskyard.v1.TaskInput.phase:type_name -> taskyard.v1.TaskPhase
+	23, // 12: taskyard.v1.TaskInput.result:type_name -> taskyard.v1.TaskResult
 	2,  // 13: taskyard.v1.RunReport.lease:type_name -> taskyard.v1.LeaseRef
-	23, // 14: taskyard.v1.RunReport.time:type_name -> google.protobuf.Timestamp
-	24, // 15: taskyard.v1.RunReport.details:type_name -> google.protobuf.Struct
+	24, // 14: taskyard.v1.RunReport.time:type_name -> google.protobuf.Timestamp
+	25, // 15: taskyard.v1.RunReport.details:type_name -> google.protobuf.Struct
 	7,  // 16: taskyard.v1.RunReport.started:type_name -> taskyard.v1.RunStarted
-	25, // 17: taskyard.v1.RunReport.progress:type_name -> taskyard.v1.Progress
+	26, // 17: taskyard.v1.RunReport.progress:type_name -> taskyard.v1.Progress
 	8,  // 18: taskyard.v1.RunReport.succeeded:type_name -> taskyard.v1.RunSucceeded
 	9,  // 19: taskyard.v1.RunReport.failed:type_name -> taskyard.v1.RunFailed
 	10, // 20: taskyard.v1.RunReport.timed_out:type_name -> taskyard.v1.RunTimedOut
 	11, // 21: taskyard.v1.RunReport.cancelled:type_name -> taskyard.v1.RunCancelled
 	12, // 22: taskyard.v1.RunReport.released:type_name -> taskyard.v1.RunReleased
-	22, // 23: taskyard.v1.RunSucceeded.result:type_name -> taskyard.v1.TaskResult
-	26, // 24: taskyard.v1.RunFailed.error:type_name -> taskyard.v1.TaskError
-	17, // 25: taskyard.v1.RunFailed.retry_after:type_name -> google.protobuf.Duration
+	23, // 23: taskyard.v1.RunSucceeded.result:type_name -> taskyard.v1.TaskResult
+	27, // 24: taskyard.v1.RunFailed.error:type_name -> taskyard.v1.TaskError
+	18, // 25: taskyard.v1.RunFailed.retry_after:type_name -> google.protobuf.Duration
 	1,  // 26: taskyard.v1.RunReleased.reason:type_name -> taskyard.v1.ReleaseReason
-	21, // 27: taskyard.v1.ReportResult.phase:type_name -> taskyard.v1.TaskPhase
-	27, // 28: taskyard.v1.ReportResult.error:type_name -> google.rpc.Status
+	22, // 27: taskyard.v1.ReportResult.phase:type_name -> taskyard.v1.TaskPhase
+	28, // 28: taskyard.v1.ReportResult.error:type_name -> google.rpc.Status
 	2,  // 29: taskyard.v1.LogBatch.lease:type_name -> taskyard.v1.LeaseRef
-	28, // 30: taskyard.v1.LogBatch.entries:type_name -> taskyard.v1.LogEntry
-	29, // 31: taskyard.v1.ChildTask.task:type_name -> taskyard.v1.Task
-	32, // [32:32] is the sub-list for method output_type
-	32, // [32:32] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	29, // 30: taskyard.v1.LogBatch.entries:type_name -> taskyard.v1.LogEntry
+	30, // 31: taskyard.v1.ChildTask.task:type_name -> taskyard.v1.Task
+	22, // 32: taskyard.v1.ChildOutcome.phase:type_name -> taskyard.v1.TaskPhase
+	23, // 33: taskyard.v1.ChildOutcome.result:type_name -> taskyard.v1.TaskResult
+	27, // 34: taskyard.v1.ChildOutcome.error:type_name -> taskyard.v1.TaskError
+	35, // [35:35] is the sub-list for method output_type
+	35, // [35:35] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_taskyard_v1_lease_proto_init() }
@@ -1481,7 +1592,7 @@ func file_taskyard_v1_lease_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taskyard_v1_lease_proto_rawDesc), len(file_taskyard_v1_lease_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   15,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1360,6 +1360,116 @@ func (x *CreateChildTasksResponse) GetTasks() []string {
 	return nil
 }
 
+// Request of ReadChildOutcomes.
+type ReadChildOutcomesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Authenticated holder.
+	RunnerId string `protobuf:"bytes,1,opt,name=runner_id,json=runnerId,proto3" json:"runner_id,omitempty"`
+	// Of the parent.
+	Lease *LeaseRef `protobuf:"bytes,2,opt,name=lease,proto3" json:"lease,omitempty"`
+	// tenants/{tenant}/tasks/{task}, children of the parent.
+	Tasks         []string `protobuf:"bytes,3,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadChildOutcomesRequest) Reset() {
+	*x = ReadChildOutcomesRequest{}
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadChildOutcomesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadChildOutcomesRequest) ProtoMessage() {}
+
+func (x *ReadChildOutcomesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadChildOutcomesRequest.ProtoReflect.Descriptor instead.
+func (*ReadChildOutcomesRequest) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ReadChildOutcomesRequest) GetRunnerId() string {
+	if x != nil {
+		return x.RunnerId
+	}
+	return ""
+}
+
+func (x *ReadChildOutcomesRequest) GetLease() *LeaseRef {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+func (x *ReadChildOutcomesRequest) GetTasks() []string {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+// Response of ReadChildOutcomes.
+type ReadChildOutcomesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the first tasks of the request, same order.
+	Outcomes      []*ChildOutcome `protobuf:"bytes,1,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadChildOutcomesResponse) Reset() {
+	*x = ReadChildOutcomesResponse{}
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadChildOutcomesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadChildOutcomesResponse) ProtoMessage() {}
+
+func (x *ReadChildOutcomesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadChildOutcomesResponse.ProtoReflect.Descriptor instead.
+func (*ReadChildOutcomesResponse) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ReadChildOutcomesResponse) GetOutcomes() []*ChildOutcome {
+	if x != nil {
+		return x.Outcomes
+	}
+	return nil
+}
+
 // Request of WatchQueue.
 type WatchQueueRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1371,7 +1481,7 @@ type WatchQueueRequest struct {
 
 func (x *WatchQueueRequest) Reset() {
 	*x = WatchQueueRequest{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[22]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1383,7 +1493,7 @@ func (x *WatchQueueRequest) String() string {
 func (*WatchQueueRequest) ProtoMessage() {}
 
 func (x *WatchQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[22]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1396,7 +1506,7 @@ func (x *WatchQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchQueueRequest.ProtoReflect.Descriptor instead.
 func (*WatchQueueRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{22}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *WatchQueueRequest) GetSchedulerId() string {
@@ -1429,7 +1539,7 @@ type WatchQueueResponse struct {
 
 func (x *WatchQueueResponse) Reset() {
 	*x = WatchQueueResponse{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[23]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1441,7 +1551,7 @@ func (x *WatchQueueResponse) String() string {
 func (*WatchQueueResponse) ProtoMessage() {}
 
 func (x *WatchQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[23]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1454,7 +1564,7 @@ func (x *WatchQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchQueueResponse.ProtoReflect.Descriptor instead.
 func (*WatchQueueResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{23}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *WatchQueueResponse) GetFull() bool {
@@ -1525,7 +1635,7 @@ type Lane struct {
 
 func (x *Lane) Reset() {
 	*x = Lane{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[24]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1537,7 +1647,7 @@ func (x *Lane) String() string {
 func (*Lane) ProtoMessage() {}
 
 func (x *Lane) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[24]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1550,7 +1660,7 @@ func (x *Lane) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lane.ProtoReflect.Descriptor instead.
 func (*Lane) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{24}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Lane) GetTenant() string {
@@ -1613,7 +1723,7 @@ type PlacementClass struct {
 
 func (x *PlacementClass) Reset() {
 	*x = PlacementClass{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[25]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1625,7 +1735,7 @@ func (x *PlacementClass) String() string {
 func (*PlacementClass) ProtoMessage() {}
 
 func (x *PlacementClass) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[25]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1638,7 +1748,7 @@ func (x *PlacementClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlacementClass.ProtoReflect.Descriptor instead.
 func (*PlacementClass) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{25}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PlacementClass) GetTenant() string {
@@ -1724,7 +1834,7 @@ type TenantShare struct {
 
 func (x *TenantShare) Reset() {
 	*x = TenantShare{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[26]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1736,7 +1846,7 @@ func (x *TenantShare) String() string {
 func (*TenantShare) ProtoMessage() {}
 
 func (x *TenantShare) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[26]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1749,7 +1859,7 @@ func (x *TenantShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TenantShare.ProtoReflect.Descriptor instead.
 func (*TenantShare) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{26}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *TenantShare) GetTenant() string {
@@ -1828,7 +1938,7 @@ type RunnerVerdicts struct {
 
 func (x *RunnerVerdicts) Reset() {
 	*x = RunnerVerdicts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[27]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1840,7 +1950,7 @@ func (x *RunnerVerdicts) String() string {
 func (*RunnerVerdicts) ProtoMessage() {}
 
 func (x *RunnerVerdicts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[27]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1853,7 +1963,7 @@ func (x *RunnerVerdicts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunnerVerdicts.ProtoReflect.Descriptor instead.
 func (*RunnerVerdicts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{27}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RunnerVerdicts) GetRunnerId() string {
@@ -1888,7 +1998,7 @@ type ReadExplainFactsRequest struct {
 
 func (x *ReadExplainFactsRequest) Reset() {
 	*x = ReadExplainFactsRequest{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[28]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1900,7 +2010,7 @@ func (x *ReadExplainFactsRequest) String() string {
 func (*ReadExplainFactsRequest) ProtoMessage() {}
 
 func (x *ReadExplainFactsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[28]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1913,7 +2023,7 @@ func (x *ReadExplainFactsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadExplainFactsRequest.ProtoReflect.Descriptor instead.
 func (*ReadExplainFactsRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{28}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ReadExplainFactsRequest) GetTenant() string {
@@ -2003,7 +2113,7 @@ type ReadExplainFactsResponse struct {
 
 func (x *ReadExplainFactsResponse) Reset() {
 	*x = ReadExplainFactsResponse{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[29]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2015,7 +2125,7 @@ func (x *ReadExplainFactsResponse) String() string {
 func (*ReadExplainFactsResponse) ProtoMessage() {}
 
 func (x *ReadExplainFactsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[29]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2028,7 +2138,7 @@ func (x *ReadExplainFactsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadExplainFactsResponse.ProtoReflect.Descriptor instead.
 func (*ReadExplainFactsResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{29}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ReadExplainFactsResponse) GetReadTime() *timestamppb.Timestamp {
@@ -2160,7 +2270,7 @@ type LimitFacts struct {
 
 func (x *LimitFacts) Reset() {
 	*x = LimitFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[30]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2172,7 +2282,7 @@ func (x *LimitFacts) String() string {
 func (*LimitFacts) ProtoMessage() {}
 
 func (x *LimitFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[30]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2185,7 +2295,7 @@ func (x *LimitFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitFacts.ProtoReflect.Descriptor instead.
 func (*LimitFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{30}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *LimitFacts) GetLimit() string {
@@ -2273,14 +2383,16 @@ type DependencyFacts struct {
 	// Unset if there is no such task.
 	Phase TaskPhase `protobuf:"varint,2,opt,name=phase,proto3,enum=taskyard.v1.TaskPhase" json:"phase,omitempty"`
 	// How it has to end.
-	When          DependencyCondition `protobuf:"varint,3,opt,name=when,proto3,enum=taskyard.v1.DependencyCondition" json:"when,omitempty"`
+	When DependencyCondition `protobuf:"varint,3,opt,name=when,proto3,enum=taskyard.v1.DependencyCondition" json:"when,omitempty"`
+	// It is a child that the task waits for, not one of spec.after.
+	Child         bool `protobuf:"varint,4,opt,name=child,proto3" json:"child,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DependencyFacts) Reset() {
 	*x = DependencyFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[31]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2292,7 +2404,7 @@ func (x *DependencyFacts) String() string {
 func (*DependencyFacts) ProtoMessage() {}
 
 func (x *DependencyFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[31]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2305,7 +2417,7 @@ func (x *DependencyFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DependencyFacts.ProtoReflect.Descriptor instead.
 func (*DependencyFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{31}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DependencyFacts) GetTask() string {
@@ -2327,6 +2439,13 @@ func (x *DependencyFacts) GetWhen() DependencyCondition {
 		return x.When
 	}
 	return DependencyCondition_DEPENDENCY_CONDITION_UNSPECIFIED
+}
+
+func (x *DependencyFacts) GetChild() bool {
+	if x != nil {
+		return x.Child
+	}
+	return false
 }
 
 // A task as ReadExplainFacts finds it.
@@ -2356,7 +2475,7 @@ type TaskFacts struct {
 
 func (x *TaskFacts) Reset() {
 	*x = TaskFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[32]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2368,7 +2487,7 @@ func (x *TaskFacts) String() string {
 func (*TaskFacts) ProtoMessage() {}
 
 func (x *TaskFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[32]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2381,7 +2500,7 @@ func (x *TaskFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskFacts.ProtoReflect.Descriptor instead.
 func (*TaskFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{32}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TaskFacts) GetPhase() TaskPhase {
@@ -2464,7 +2583,7 @@ type SlotFacts struct {
 
 func (x *SlotFacts) Reset() {
 	*x = SlotFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[33]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2476,7 +2595,7 @@ func (x *SlotFacts) String() string {
 func (*SlotFacts) ProtoMessage() {}
 
 func (x *SlotFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[33]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2489,7 +2608,7 @@ func (x *SlotFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotFacts.ProtoReflect.Descriptor instead.
 func (*SlotFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{33}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SlotFacts) GetSlot() string {
@@ -2545,7 +2664,7 @@ type TenantFacts struct {
 
 func (x *TenantFacts) Reset() {
 	*x = TenantFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[34]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2557,7 +2676,7 @@ func (x *TenantFacts) String() string {
 func (*TenantFacts) ProtoMessage() {}
 
 func (x *TenantFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[34]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2570,7 +2689,7 @@ func (x *TenantFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TenantFacts.ProtoReflect.Descriptor instead.
 func (*TenantFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{34}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *TenantFacts) GetShare() *TenantShare {
@@ -2644,7 +2763,7 @@ type TaskTypeFacts struct {
 
 func (x *TaskTypeFacts) Reset() {
 	*x = TaskTypeFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[35]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2656,7 +2775,7 @@ func (x *TaskTypeFacts) String() string {
 func (*TaskTypeFacts) ProtoMessage() {}
 
 func (x *TaskTypeFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[35]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2669,7 +2788,7 @@ func (x *TaskTypeFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskTypeFacts.ProtoReflect.Descriptor instead.
 func (*TaskTypeFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{35}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *TaskTypeFacts) GetName() string {
@@ -2710,7 +2829,7 @@ type QuarantineFacts struct {
 
 func (x *QuarantineFacts) Reset() {
 	*x = QuarantineFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[36]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2722,7 +2841,7 @@ func (x *QuarantineFacts) String() string {
 func (*QuarantineFacts) ProtoMessage() {}
 
 func (x *QuarantineFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[36]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2735,7 +2854,7 @@ func (x *QuarantineFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuarantineFacts.ProtoReflect.Descriptor instead.
 func (*QuarantineFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{36}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *QuarantineFacts) GetName() string {
@@ -2781,7 +2900,7 @@ type RunnerFacts struct {
 
 func (x *RunnerFacts) Reset() {
 	*x = RunnerFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[37]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2793,7 +2912,7 @@ func (x *RunnerFacts) String() string {
 func (*RunnerFacts) ProtoMessage() {}
 
 func (x *RunnerFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[37]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2806,7 +2925,7 @@ func (x *RunnerFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunnerFacts.ProtoReflect.Descriptor instead.
 func (*RunnerFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{37}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RunnerFacts) GetRunner() *Runner {
@@ -2918,7 +3037,13 @@ const file_taskyard_v1_lease_service_proto_rawDesc = "" +
 	"\x05lease\x18\x02 \x01(\v2\x15.taskyard.v1.LeaseRefR\x05lease\x122\n" +
 	"\bchildren\x18\x03 \x03(\v2\x16.taskyard.v1.ChildTaskR\bchildren\"0\n" +
 	"\x18CreateChildTasksResponse\x12\x14\n" +
-	"\x05tasks\x18\x01 \x03(\tR\x05tasks\"6\n" +
+	"\x05tasks\x18\x01 \x03(\tR\x05tasks\"z\n" +
+	"\x18ReadChildOutcomesRequest\x12\x1b\n" +
+	"\trunner_id\x18\x01 \x01(\tR\brunnerId\x12+\n" +
+	"\x05lease\x18\x02 \x01(\v2\x15.taskyard.v1.LeaseRefR\x05lease\x12\x14\n" +
+	"\x05tasks\x18\x03 \x03(\tR\x05tasks\"R\n" +
+	"\x19ReadChildOutcomesResponse\x125\n" +
+	"\boutcomes\x18\x01 \x03(\v2\x19.taskyard.v1.ChildOutcomeR\boutcomes\"6\n" +
 	"\x11WatchQueueRequest\x12!\n" +
 	"\fscheduler_id\x18\x01 \x01(\tR\vschedulerId\"\xbe\x02\n" +
 	"\x12WatchQueueResponse\x12\x12\n" +
@@ -2995,11 +3120,12 @@ const file_taskyard_v1_lease_service_proto_rawDesc = "" +
 	"\vahead_count\x18\n" +
 	" \x01(\x03R\n" +
 	"aheadCount\x12\x14\n" +
-	"\x05waits\x18\v \x01(\bR\x05waits\"\x89\x01\n" +
+	"\x05waits\x18\v \x01(\bR\x05waits\"\x9f\x01\n" +
 	"\x0fDependencyFacts\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12,\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x16.taskyard.v1.TaskPhaseR\x05phase\x124\n" +
-	"\x04when\x18\x03 \x01(\x0e2 .taskyard.v1.DependencyConditionR\x04when\"\xbd\x03\n" +
+	"\x04when\x18\x03 \x01(\x0e2 .taskyard.v1.DependencyConditionR\x04when\x12\x14\n" +
+	"\x05child\x18\x04 \x01(\bR\x05child\"\xbd\x03\n" +
 	"\tTaskFacts\x12,\n" +
 	"\x05phase\x18\x01 \x01(\x0e2\x16.taskyard.v1.TaskPhaseR\x05phase\x12A\n" +
 	"\x0epending_reason\x18\x02 \x01(\x0e2\x1a.taskyard.v1.PendingReasonR\rpendingReason\x129\n" +
@@ -3041,7 +3167,7 @@ const file_taskyard_v1_lease_service_proto_rawDesc = "" +
 	"\x06runner\x18\x01 \x01(\v2\x13.taskyard.v1.RunnerR\x06runner\x12\x1d\n" +
 	"\n" +
 	"task_types\x18\x02 \x03(\tR\ttaskTypes\x12=\n" +
-	"\x0efree_resources\x18\x03 \x01(\v2\x16.taskyard.v1.ResourcesR\rfreeResources2\xbe\x06\n" +
+	"\x0efree_resources\x18\x03 \x01(\v2\x16.taskyard.v1.ResourcesR\rfreeResources2\xa2\a\n" +
 	"\fLeaseService\x12\\\n" +
 	"\x0fClaimForRunners\x12#.taskyard.v1.ClaimForRunnersRequest\x1a$.taskyard.v1.ClaimForRunnersResponse\x12P\n" +
 	"\vRenewLeases\x12\x1f.taskyard.v1.RenewLeasesRequest\x1a .taskyard.v1.RenewLeasesResponse\x12M\n" +
@@ -3051,7 +3177,8 @@ const file_taskyard_v1_lease_service_proto_rawDesc = "" +
 	"AppendLogs\x12\x1e.taskyard.v1.AppendLogsRequest\x1a\x1f.taskyard.v1.AppendLogsResponse\x12^\n" +
 	"\x0fWriteCheckpoint\x12#.taskyard.v1.WriteCheckpointRequest\x1a$.taskyard.v1.WriteCheckpointResponse(\x01\x12m\n" +
 	"\x14ReadLeasedCheckpoint\x12(.taskyard.v1.ReadLeasedCheckpointRequest\x1a).taskyard.v1.ReadLeasedCheckpointResponse0\x01\x12_\n" +
-	"\x10CreateChildTasks\x12$.taskyard.v1.CreateChildTasksRequest\x1a%.taskyard.v1.CreateChildTasksResponse\x12O\n" +
+	"\x10CreateChildTasks\x12$.taskyard.v1.CreateChildTasksRequest\x1a%.taskyard.v1.CreateChildTasksResponse\x12b\n" +
+	"\x11ReadChildOutcomes\x12%.taskyard.v1.ReadChildOutcomesRequest\x1a&.taskyard.v1.ReadChildOutcomesResponse\x12O\n" +
 	"\n" +
 	"WatchQueue\x12\x1e.taskyard.v1.WatchQueueRequest\x1a\x1f.taskyard.v1.WatchQueueResponse0\x01\x12_\n" +
 	"\x10ReadExplainFacts\x12$.taskyard.v1.ReadExplainFactsRequest\x1a%.taskyard.v1.ReadExplainFactsResponseB;\n" +
@@ -3069,7 +3196,7 @@ func file_taskyard_v1_lease_service_proto_rawDescGZIP() []byte {
 	return file_taskyard_v1_lease_service_proto_rawDescData
 }
 
-var file_taskyard_v1_lease_service_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_taskyard_v1_lease_service_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_taskyard_v1_lease_service_proto_goTypes = []any{
 	(*ClaimForRunnersRequest)(nil),       // 0: taskyard.v1.ClaimForRunnersRequest
 	(*RunnerClaim)(nil),                  // 1: taskyard.v1.RunnerClaim
@@ -3093,134 +3220,141 @@ var file_taskyard_v1_lease_service_proto_goTypes = []any{
 	(*ReadLeasedCheckpointResponse)(nil), // 19: taskyard.v1.ReadLeasedCheckpointResponse
 	(*CreateChildTasksRequest)(nil),      // 20: taskyard.v1.CreateChildTasksRequest
 	(*CreateChildTasksResponse)(nil),     // 21: taskyard.v1.CreateChildTasksResponse
-	(*WatchQueueRequest)(nil),            // 22: taskyard.v1.WatchQueueRequest
-	(*WatchQueueResponse)(nil),           // 23: taskyard.v1.WatchQueueResponse
-	(*Lane)(nil),                         // 24: taskyard.v1.Lane
-	(*PlacementClass)(nil),               // 25: taskyard.v1.PlacementClass
-	(*TenantShare)(nil),                  // 26: taskyard.v1.TenantShare
-	(*RunnerVerdicts)(nil),               // 27: taskyard.v1.RunnerVerdicts
-	(*ReadExplainFactsRequest)(nil),      // 28: taskyard.v1.ReadExplainFactsRequest
-	(*ReadExplainFactsResponse)(nil),     // 29: taskyard.v1.ReadExplainFactsResponse
-	(*LimitFacts)(nil),                   // 30: taskyard.v1.LimitFacts
-	(*DependencyFacts)(nil),              // 31: taskyard.v1.DependencyFacts
-	(*TaskFacts)(nil),                    // 32: taskyard.v1.TaskFacts
-	(*SlotFacts)(nil),                    // 33: taskyard.v1.SlotFacts
-	(*TenantFacts)(nil),                  // 34: taskyard.v1.TenantFacts
-	(*TaskTypeFacts)(nil),                // 35: taskyard.v1.TaskTypeFacts
-	(*QuarantineFacts)(nil),              // 36: taskyard.v1.QuarantineFacts
-	(*RunnerFacts)(nil),                  // 37: taskyard.v1.RunnerFacts
-	(*Resources)(nil),                    // 38: taskyard.v1.Resources
-	(*durationpb.Duration)(nil),          // 39: google.protobuf.Duration
-	(*Assignment)(nil),                   // 40: taskyard.v1.Assignment
-	(*status.Status)(nil),                // 41: google.rpc.Status
-	(*LeaseRef)(nil),                     // 42: taskyard.v1.LeaseRef
-	(*LeaseVerdict)(nil),                 // 43: taskyard.v1.LeaseVerdict
-	(*RunReport)(nil),                    // 44: taskyard.v1.RunReport
-	(*ReportResult)(nil),                 // 45: taskyard.v1.ReportResult
-	(*LogBatch)(nil),                     // 46: taskyard.v1.LogBatch
-	(*CheckpointChunk)(nil),              // 47: taskyard.v1.CheckpointChunk
-	(*Checkpoint)(nil),                   // 48: taskyard.v1.Checkpoint
-	(*ChildTask)(nil),                    // 49: taskyard.v1.ChildTask
-	(*Runner)(nil),                       // 50: taskyard.v1.Runner
-	(*timestamppb.Timestamp)(nil),        // 51: google.protobuf.Timestamp
-	(ExecutionKind)(0),                   // 52: taskyard.v1.ExecutionKind
-	(*Placement)(nil),                    // 53: taskyard.v1.Placement
-	(TenantTier)(0),                      // 54: taskyard.v1.TenantTier
-	(*TaskSpec)(nil),                     // 55: taskyard.v1.TaskSpec
-	(TaskPhase)(0),                       // 56: taskyard.v1.TaskPhase
-	(DependencyCondition)(0),             // 57: taskyard.v1.DependencyCondition
-	(PendingReason)(0),                   // 58: taskyard.v1.PendingReason
+	(*ReadChildOutcomesRequest)(nil),     // 22: taskyard.v1.ReadChildOutcomesRequest
+	(*ReadChildOutcomesResponse)(nil),    // 23: taskyard.v1.ReadChildOutcomesResponse
+	(*WatchQueueRequest)(nil),            // 24: taskyard.v1.WatchQueueRequest
+	(*WatchQueueResponse)(nil),           // 25: taskyard.v1.WatchQueueResponse
+	(*Lane)(nil),                         // 26: taskyard.v1.Lane
+	(*PlacementClass)(nil),               // 27: taskyard.v1.PlacementClass
+	(*TenantShare)(nil),                  // 28: taskyard.v1.TenantShare
+	(*RunnerVerdicts)(nil),               // 29: taskyard.v1.RunnerVerdicts
+	(*ReadExplainFactsRequest)(nil),      // 30: taskyard.v1.ReadExplainFactsRequest
+	(*ReadExplainFactsResponse)(nil),     // 31: taskyard.v1.ReadExplainFactsResponse
+	(*LimitFacts)(nil),                   // 32: taskyard.v1.LimitFacts
+	(*DependencyFacts)(nil),              // 33: taskyard.v1.DependencyFacts
+	(*TaskFacts)(nil),                    // 34: taskyard.v1.TaskFacts
+	(*SlotFacts)(nil),                    // 35: taskyard.v1.SlotFacts
+	(*TenantFacts)(nil),                  // 36: taskyard.v1.TenantFacts
+	(*TaskTypeFacts)(nil),                // 37: taskyard.v1.TaskTypeFacts
+	(*QuarantineFacts)(nil),              // 38: taskyard.v1.QuarantineFacts
+	(*RunnerFacts)(nil),                  // 39: taskyard.v1.RunnerFacts
+	(*Resources)(nil),                    // 40: taskyard.v1.Resources
+	(*durationpb.Duration)(nil),          // 41: google.protobuf.Duration
+	(*Assignment)(nil),                   // 42: taskyard.v1.Assignment
+	(*status.Status)(nil),                // 43: google.rpc.Status
+	(*LeaseRef)(nil),                     // 44: taskyard.v1.LeaseRef
+	(*LeaseVerdict)(nil),                 // 45: taskyard.v1.LeaseVerdict
+	(*RunReport)(nil),                    // 46: taskyard.v1.RunReport
+	(*ReportResult)(nil),                 // 47: taskyard.v1.ReportResult
+	(*LogBatch)(nil),                     // 48: taskyard.v1.LogBatch
+	(*CheckpointChunk)(nil),              // 49: taskyard.v1.CheckpointChunk
+	(*Checkpoint)(nil),                   // 50: taskyard.v1.Checkpoint
+	(*ChildTask)(nil),                    // 51: taskyard.v1.ChildTask
+	(*ChildOutcome)(nil),                 // 52: taskyard.v1.ChildOutcome
+	(*Runner)(nil),                       // 53: taskyard.v1.Runner
+	(*timestamppb.Timestamp)(nil),        // 54: google.protobuf.Timestamp
+	(ExecutionKind)(0),                   // 55: taskyard.v1.ExecutionKind
+	(*Placement)(nil),                    // 56: taskyard.v1.Placement
+	(TenantTier)(0),                      // 57: taskyard.v1.TenantTier
+	(*TaskSpec)(nil),                     // 58: taskyard.v1.TaskSpec
+	(TaskPhase)(0),                       // 59: taskyard.v1.TaskPhase
+	(DependencyCondition)(0),             // 60: taskyard.v1.DependencyCondition
+	(PendingReason)(0),                   // 61: taskyard.v1.PendingReason
 }
 var file_taskyard_v1_lease_service_proto_depIdxs = []int32{
 	1,  // 0: taskyard.v1.ClaimForRunnersRequest.runners:type_name -> taskyard.v1.RunnerClaim
-	38, // 1: taskyard.v1.RunnerClaim.budget:type_name -> taskyard.v1.Resources
-	39, // 2: taskyard.v1.RunnerClaim.lease_duration:type_name -> google.protobuf.Duration
+	40, // 1: taskyard.v1.RunnerClaim.budget:type_name -> taskyard.v1.Resources
+	41, // 2: taskyard.v1.RunnerClaim.lease_duration:type_name -> google.protobuf.Duration
 	2,  // 3: taskyard.v1.RunnerClaim.tenants:type_name -> taskyard.v1.TenantClaim
 	3,  // 4: taskyard.v1.TenantClaim.lanes:type_name -> taskyard.v1.LaneClaim
 	4,  // 5: taskyard.v1.LaneClaim.lane:type_name -> taskyard.v1.LaneKey
-	39, // 6: taskyard.v1.LaneClaim.offset:type_name -> google.protobuf.Duration
-	38, // 7: taskyard.v1.LaneClaim.cost:type_name -> taskyard.v1.Resources
+	41, // 6: taskyard.v1.LaneClaim.offset:type_name -> google.protobuf.Duration
+	40, // 7: taskyard.v1.LaneClaim.cost:type_name -> taskyard.v1.Resources
 	6,  // 8: taskyard.v1.ClaimForRunnersResponse.results:type_name -> taskyard.v1.RunnerClaimResult
-	40, // 9: taskyard.v1.RunnerClaimResult.assignments:type_name -> taskyard.v1.Assignment
+	42, // 9: taskyard.v1.RunnerClaimResult.assignments:type_name -> taskyard.v1.Assignment
 	4,  // 10: taskyard.v1.RunnerClaimResult.drained_lanes:type_name -> taskyard.v1.LaneKey
-	41, // 11: taskyard.v1.RunnerClaimResult.error:type_name -> google.rpc.Status
+	43, // 11: taskyard.v1.RunnerClaimResult.error:type_name -> google.rpc.Status
 	7,  // 12: taskyard.v1.RunnerClaimResult.packed:type_name -> taskyard.v1.PackedAssignments
 	8,  // 13: taskyard.v1.PackedAssignments.workloads:type_name -> taskyard.v1.Workload
-	38, // 14: taskyard.v1.Workload.resources:type_name -> taskyard.v1.Resources
-	42, // 15: taskyard.v1.RenewLeasesRequest.leases:type_name -> taskyard.v1.LeaseRef
-	39, // 16: taskyard.v1.RenewLeasesRequest.lease_duration:type_name -> google.protobuf.Duration
-	43, // 17: taskyard.v1.RenewLeasesResponse.verdicts:type_name -> taskyard.v1.LeaseVerdict
+	40, // 14: taskyard.v1.Workload.resources:type_name -> taskyard.v1.Resources
+	44, // 15: taskyard.v1.RenewLeasesRequest.leases:type_name -> taskyard.v1.LeaseRef
+	41, // 16: taskyard.v1.RenewLeasesRequest.lease_duration:type_name -> google.protobuf.Duration
+	45, // 17: taskyard.v1.RenewLeasesResponse.verdicts:type_name -> taskyard.v1.LeaseVerdict
 	12, // 18: taskyard.v1.ReportRunsRequest.reports:type_name -> taskyard.v1.HolderReport
-	44, // 19: taskyard.v1.HolderReport.report:type_name -> taskyard.v1.RunReport
-	45, // 20: taskyard.v1.ReportRunsResponse.results:type_name -> taskyard.v1.ReportResult
-	46, // 21: taskyard.v1.AppendLogsRequest.batches:type_name -> taskyard.v1.LogBatch
-	41, // 22: taskyard.v1.AppendLogsResponse.results:type_name -> google.rpc.Status
-	47, // 23: taskyard.v1.WriteCheckpointRequest.chunk:type_name -> taskyard.v1.CheckpointChunk
-	48, // 24: taskyard.v1.WriteCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
-	42, // 25: taskyard.v1.ReadLeasedCheckpointRequest.lease:type_name -> taskyard.v1.LeaseRef
-	48, // 26: taskyard.v1.ReadLeasedCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
-	42, // 27: taskyard.v1.CreateChildTasksRequest.lease:type_name -> taskyard.v1.LeaseRef
-	49, // 28: taskyard.v1.CreateChildTasksRequest.children:type_name -> taskyard.v1.ChildTask
-	24, // 29: taskyard.v1.WatchQueueResponse.lanes:type_name -> taskyard.v1.Lane
-	25, // 30: taskyard.v1.WatchQueueResponse.classes:type_name -> taskyard.v1.PlacementClass
-	26, // 31: taskyard.v1.WatchQueueResponse.tenants:type_name -> taskyard.v1.TenantShare
-	27, // 32: taskyard.v1.WatchQueueResponse.verdicts:type_name -> taskyard.v1.RunnerVerdicts
-	50, // 33: taskyard.v1.WatchQueueResponse.runners:type_name -> taskyard.v1.Runner
-	4,  // 34: taskyard.v1.Lane.key:type_name -> taskyard.v1.LaneKey
-	51, // 35: taskyard.v1.Lane.head_ready_time:type_name -> google.protobuf.Timestamp
-	52, // 36: taskyard.v1.PlacementClass.kind:type_name -> taskyard.v1.ExecutionKind
-	53, // 37: taskyard.v1.PlacementClass.placement:type_name -> taskyard.v1.Placement
-	38, // 38: taskyard.v1.PlacementClass.resources:type_name -> taskyard.v1.Resources
-	54, // 39: taskyard.v1.TenantShare.tier:type_name -> taskyard.v1.TenantTier
-	43, // 40: taskyard.v1.RunnerVerdicts.verdicts:type_name -> taskyard.v1.LeaseVerdict
-	55, // 41: taskyard.v1.ReadExplainFactsRequest.spec:type_name -> taskyard.v1.TaskSpec
-	51, // 42: taskyard.v1.ReadExplainFactsResponse.read_time:type_name -> google.protobuf.Timestamp
-	32, // 43: taskyard.v1.ReadExplainFactsResponse.task:type_name -> taskyard.v1.TaskFacts
-	33, // 44: taskyard.v1.ReadExplainFactsResponse.slot:type_name -> taskyard.v1.SlotFacts
-	34, // 45: taskyard.v1.ReadExplainFactsResponse.tenant:type_name -> taskyard.v1.TenantFacts
-	35, // 46: taskyard.v1.ReadExplainFactsResponse.task_type:type_name -> taskyard.v1.TaskTypeFacts
-	25, // 47: taskyard.v1.ReadExplainFactsResponse.placement_class:type_name -> taskyard.v1.PlacementClass
-	36, // 48: taskyard.v1.ReadExplainFactsResponse.quarantine:type_name -> taskyard.v1.QuarantineFacts
-	37, // 49: taskyard.v1.ReadExplainFactsResponse.runners:type_name -> taskyard.v1.RunnerFacts
-	31, // 50: taskyard.v1.ReadExplainFactsResponse.dependencies:type_name -> taskyard.v1.DependencyFacts
-	30, // 51: taskyard.v1.ReadExplainFactsResponse.limits:type_name -> taskyard.v1.LimitFacts
-	51, // 52: taskyard.v1.LimitFacts.open_time:type_name -> google.protobuf.Timestamp
-	56, // 53: taskyard.v1.DependencyFacts.phase:type_name -> taskyard.v1.TaskPhase
-	57, // 54: taskyard.v1.DependencyFacts.when:type_name -> taskyard.v1.DependencyCondition
-	56, // 55: taskyard.v1.TaskFacts.phase:type_name -> taskyard.v1.TaskPhase
-	58, // 56: taskyard.v1.TaskFacts.pending_reason:type_name -> taskyard.v1.PendingReason
-	51, // 57: taskyard.v1.TaskFacts.ready_time:type_name -> google.protobuf.Timestamp
-	51, // 58: taskyard.v1.TaskFacts.next_attempt_time:type_name -> google.protobuf.Timestamp
-	51, // 59: taskyard.v1.TaskFacts.lease_expire_time:type_name -> google.protobuf.Timestamp
-	51, // 60: taskyard.v1.SlotFacts.lease_expire_time:type_name -> google.protobuf.Timestamp
-	26, // 61: taskyard.v1.TenantFacts.share:type_name -> taskyard.v1.TenantShare
-	51, // 62: taskyard.v1.TenantFacts.rate_open_time:type_name -> google.protobuf.Timestamp
-	51, // 63: taskyard.v1.QuarantineFacts.create_time:type_name -> google.protobuf.Timestamp
-	50, // 64: taskyard.v1.RunnerFacts.runner:type_name -> taskyard.v1.Runner
-	38, // 65: taskyard.v1.RunnerFacts.free_resources:type_name -> taskyard.v1.Resources
-	0,  // 66: taskyard.v1.LeaseService.ClaimForRunners:input_type -> taskyard.v1.ClaimForRunnersRequest
-	9,  // 67: taskyard.v1.LeaseService.RenewLeases:input_type -> taskyard.v1.RenewLeasesRequest
-	11, // 68: taskyard.v1.LeaseService.ReportRuns:input_type -> taskyard.v1.ReportRunsRequest
-	14, // 69: taskyard.v1.LeaseService.AppendLogs:input_type -> taskyard.v1.AppendLogsRequest
-	16, // 70: taskyard.v1.LeaseService.WriteCheckpoint:input_type -> taskyard.v1.WriteCheckpointRequest
-	18, // 71: taskyard.v1.LeaseService.ReadLeasedCheckpoint:input_type -> taskyard.v1.ReadLeasedCheckpointRequest
-	20, // 72: taskyard.v1.LeaseService.CreateChildTasks:input_type -> taskyard.v1.CreateChildTasksRequest
-	22, // 73: taskyard.v1.LeaseService.WatchQueue:input_type -> taskyard.v1.WatchQueueRequest
-	28, // 74: taskyard.v1.LeaseService.ReadExplainFacts:input_type -> taskyard.v1.ReadExplainFactsRequest
-	5,  // 75: taskyard.v1.LeaseService.ClaimForRunners:output_type -> taskyard.v1.ClaimForRunnersResponse
-	10, // 76: taskyard.v1.LeaseService.RenewLeases:output_type -> taskyard.v1.RenewLeasesResponse
-	13, // 77: taskyard.v1.LeaseService.ReportRuns:output_type -> taskyard.v1.ReportRunsResponse
-	15, // 78: taskyard.v1.LeaseService.AppendLogs:output_type -> taskyard.v1.AppendLogsResponse
-	17, // 79: taskyard.v1.LeaseService.WriteCheckpoint:output_type -> taskyard.v1.WriteCheckpointResponse
-	19, // 80: taskyard.v1.LeaseService.ReadLeasedCheckpoint:output_type -> taskyard.v1.ReadLeasedCheckpointResponse
-	21, // 81: taskyard.v1.LeaseService.CreateChildTasks:output_type -> taskyard.v1.CreateChildTasksResponse
-	23, // 82: taskyard.v1.LeaseService.WatchQueue:output_type -> taskyard.v1.WatchQueueResponse
-	29, // 83: taskyard.v1.LeaseService.ReadExplainFacts:output_type -> taskyard.v1.ReadExplainFactsResponse
-	75, // [75:84] is the sub-list for method output_type
-	66, // [66:75] is the sub-list for method input_type
-	66, // [66:66] is the sub-list for extension type_name
-	66, // [66:66] is the sub-list for extension extendee
-	0,  // [0:66] is the sub-list for field type_name
+	46, // 19: taskyard.v1.HolderReport.report:type_name -> taskyard.v1.RunReport
+	47, // 20: taskyard.v1.ReportRunsResponse.results:type_name -> taskyard.v1.ReportResult
+	48, // 21: taskyard.v1.AppendLogsRequest.batches:type_name -> taskyard.v1.LogBatch
+	43, // 22: taskyard.v1.AppendLogsResponse.results:type_name -> google.rpc.Status
+	49, // 23: taskyard.v1.WriteCheckpointRequest.chunk:type_name -> taskyard.v1.CheckpointChunk
+	50, // 24: taskyard.v1.WriteCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
+	44, // 25: taskyard.v1.ReadLeasedCheckpointRequest.lease:type_name -> taskyard.v1.LeaseRef
+	50, // 26: taskyard.v1.ReadLeasedCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
+	44, // 27: taskyard.v1.CreateChildTasksRequest.lease:type_name -> taskyard.v1.LeaseRef
+	51, // 28: taskyard.v1.CreateChildTasksRequest.children:type_name -> taskyard.v1.ChildTask
+	44, // 29: taskyard.v1.ReadChildOutcomesRequest.lease:type_name -> taskyard.v1.LeaseRef
+	52, // 30: taskyard.v1.ReadChildOutcomesResponse.outcomes:type_name -> taskyard.v1.ChildOutcome
+	26, // 31: taskyard.v1.WatchQueueResponse.lanes:type_name -> taskyard.v1.Lane
+	27, // 32: taskyard.v1.WatchQueueResponse.classes:type_name -> taskyard.v1.PlacementClass
+	28, // 33: taskyard.v1.WatchQueueResponse.tenants:type_name -> taskyard.v1.TenantShare
+	29, // 34: taskyard.v1.WatchQueueResponse.verdicts:type_name -> taskyard.v1.RunnerVerdicts
+	53, // 35: taskyard.v1.WatchQueueResponse.runners:type_name -> taskyard.v1.Runner
+	4,  // 36: taskyard.v1.Lane.key:type_name -> taskyard.v1.LaneKey
+	54, // 37: taskyard.v1.Lane.head_ready_time:type_name -> google.protobuf.Timestamp
+	55, // 38: taskyard.v1.PlacementClass.kind:type_name -> taskyard.v1.ExecutionKind
+	56, // 39: taskyard.v1.PlacementClass.placement:type_name -> taskyard.v1.Placement
+	40, // 40: taskyard.v1.PlacementClass.resources:type_name -> taskyard.v1.Resources
+	57, // 41: taskyard.v1.TenantShare.tier:type_name -> taskyard.v1.TenantTier
+	45, // 42: taskyard.v1.RunnerVerdicts.verdicts:type_name -> taskyard.v1.LeaseVerdict
+	58, // 43: taskyard.v1.ReadExplainFactsRequest.spec:type_name -> taskyard.v1.TaskSpec
+	54, // 44: taskyard.v1.ReadExplainFactsResponse.read_time:type_name -> google.protobuf.Timestamp
+	34, // 45: taskyard.v1.ReadExplainFactsResponse.task:type_name -> taskyard.v1.TaskFacts
+	35, // 46: taskyard.v1.ReadExplainFactsResponse.slot:type_name -> taskyard.v1.SlotFacts
+	36, // 47: taskyard.v1.ReadExplainFactsResponse.tenant:type_name -> taskyard.v1.TenantFacts
+	37, // 48: taskyard.v1.ReadExplainFactsResponse.task_type:type_name -> taskyard.v1.TaskTypeFacts
+	27, // 49: taskyard.v1.ReadExplainFactsResponse.placement_class:type_name -> taskyard.v1.PlacementClass
+	38, // 50: taskyard.v1.ReadExplainFactsResponse.quarantine:type_name -> taskyard.v1.QuarantineFacts
+	39, // 51: taskyard.v1.ReadExplainFactsResponse.runners:type_name -> taskyard.v1.RunnerFacts
+	33, // 52: taskyard.v1.ReadExplainFactsResponse.dependencies:type_name -> taskyard.v1.DependencyFacts
+	32, // 53: taskyard.v1.ReadExplainFactsResponse.limits:type_name -> taskyard.v1.LimitFacts
+	54, // 54: taskyard.v1.LimitFacts.open_time:type_name -> google.protobuf.Timestamp
+	59, // 55: taskyard.v1.DependencyFacts.phase:type_name -> taskyard.v1.TaskPhase
+	60, // 56: taskyard.v1.DependencyFacts.when:type_name -> taskyard.v1.DependencyCondition
+	59, // 57: taskyard.v1.TaskFacts.phase:type_name -> taskyard.v1.TaskPhase
+	61, // 58: taskyard.v1.TaskFacts.pending_reason:type_name -> taskyard.v1.PendingReason
+	54, // 59: taskyard.v1.TaskFacts.ready_time:type_name -> google.protobuf.Timestamp
+	54, // 60: taskyard.v1.TaskFacts.next_attempt_time:type_name -> google.protobuf.Timestamp
+	54, // 61: taskyard.v1.TaskFacts.lease_expire_time:type_name -> google.protobuf.Timestamp
+	54, // 62: taskyard.v1.SlotFacts.lease_expire_time:type_name -> google.protobuf.Timestamp
+	28, // 63: taskyard.v1.TenantFacts.share:type_name -> taskyard.v1.TenantShare
+	54, // 64: taskyard.v1.TenantFacts.rate_open_time:type_name -> google.protobuf.Timestamp
+	54, // 65: taskyard.v1.QuarantineFacts.create_time:type_name -> google.protobuf.Timestamp
+	53, // 66: taskyard.v1.RunnerFacts.runner:type_name -> taskyard.v1.Runner
+	40, // 67: taskyard.v1.RunnerFacts.free_resources:type_name -> taskyard.v1.Resources
+	0,  // 68: taskyard.v1.LeaseService.ClaimForRunners:input_type -> taskyard.v1.ClaimForRunnersRequest
+	9,  // 69: taskyard.v1.LeaseService.RenewLeases:input_type -> taskyard.v1.RenewLeasesRequest
+	11, // 70: taskyard.v1.LeaseService.ReportRuns:input_type -> taskyard.v1.ReportRunsRequest
+	14, // 71: taskyard.v1.LeaseService.AppendLogs:input_type -> taskyard.v1.AppendLogsRequest
+	16, // 72: taskyard.v1.LeaseService.WriteCheckpoint:input_type -> taskyard.v1.WriteCheckpointRequest
+	18, // 73: taskyard.v1.LeaseService.ReadLeasedCheckpoint:input_type -> taskyard.v1.ReadLeasedCheckpointRequest
+	20, // 74: taskyard.v1.LeaseService.CreateChildTasks:input_type -> taskyard.v1.CreateChildTasksRequest
+	22, // 75: taskyard.v1.LeaseService.ReadChildOutcomes:input_type -> taskyard.v1.ReadChildOutcomesRequest
+	24, // 76: taskyard.v1.LeaseService.WatchQueue:input_type -> taskyard.v1.WatchQueueRequest
+	30, // 77: taskyard.v1.LeaseService.ReadExplainFacts:input_type -> taskyard.v1.ReadExplainFactsRequest
+	5,  // 78: taskyard.v1.LeaseService.ClaimForRunners:output_type -> taskyard.v1.ClaimForRunnersResponse
+	10, // 79: taskyard.v1.LeaseService.RenewLeases:output_type -> taskyard.v1.RenewLeasesResponse
+	13, // 80: taskyard.v1.LeaseService.ReportRuns:output_type -> taskyard.v1.ReportRunsResponse
+	15, // 81: taskyard.v1.LeaseService.AppendLogs:output_type -> taskyard.v1.AppendLogsResponse
+	17, // 82: taskyard.v1.LeaseService.WriteCheckpoint:output_type -> taskyard.v1.WriteCheckpointResponse
+	19, // 83: taskyard.v1.LeaseService.ReadLeasedCheckpoint:output_type -> taskyard.v1.ReadLeasedCheckpointResponse
+	21, // 84: taskyard.v1.LeaseService.CreateChildTasks:output_type -> taskyard.v1.CreateChildTasksResponse
+	23, // 85: taskyard.v1.LeaseService.ReadChildOutcomes:output_type -> taskyard.v1.ReadChildOutcomesResponse
+	25, // 86: taskyard.v1.LeaseService.WatchQueue:output_type -> taskyard.v1.WatchQueueResponse
+	31, // 87: taskyard.v1.LeaseService.ReadExplainFacts:output_type -> taskyard.v1.ReadExplainFactsResponse
+	78, // [78:88] is the sub-list for method output_type
+	68, // [68:78] is the sub-list for method input_type
+	68, // [68:68] is the sub-list for extension type_name
+	68, // [68:68] is the sub-list for extension extendee
+	0,  // [0:68] is the sub-list for field type_name
 }
 
 func init() { file_taskyard_v1_lease_service_proto_init() }
@@ -3234,7 +3368,7 @@ func file_taskyard_v1_lease_service_proto_init() {
 	file_taskyard_v1_runner_proto_init()
 	file_taskyard_v1_task_proto_init()
 	file_taskyard_v1_tenant_proto_init()
-	file_taskyard_v1_lease_service_proto_msgTypes[28].OneofWrappers = []any{
+	file_taskyard_v1_lease_service_proto_msgTypes[30].OneofWrappers = []any{
 		(*ReadExplainFactsRequest_TaskId)(nil),
 		(*ReadExplainFactsRequest_Spec)(nil),
 	}
@@ -3244,7 +3378,7 @@ func file_taskyard_v1_lease_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taskyard_v1_lease_service_proto_rawDesc), len(file_taskyard_v1_lease_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   38,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -35,6 +35,7 @@ const (
 	LeaseService_WriteCheckpoint_FullMethodName      = "/taskyard.v1.LeaseService/WriteCheckpoint"
 	LeaseService_ReadLeasedCheckpoint_FullMethodName = "/taskyard.v1.LeaseService/ReadLeasedCheckpoint"
 	LeaseService_CreateChildTasks_FullMethodName     = "/taskyard.v1.LeaseService/CreateChildTasks"
+	LeaseService_ReadChildOutcomes_FullMethodName    = "/taskyard.v1.LeaseService/ReadChildOutcomes"
 	LeaseService_WatchQueue_FullMethodName           = "/taskyard.v1.LeaseService/WatchQueue"
 	LeaseService_ReadExplainFacts_FullMethodName     = "/taskyard.v1.LeaseService/ReadExplainFacts"
 )
@@ -77,6 +78,13 @@ type LeaseServiceClient interface {
 	// (FIELD_INVALID); per child as
 	// TaskService.CreateTask, with requests[i]. before the field.
 	CreateChildTasks(ctx context.Context, in *CreateChildTasksRequest, opts ...grpc.CallOption) (*CreateChildTasksResponse, error)
+	// Reads how children of a leased task have ended, archived ones included.  While one of them is
+	// live, only which have ended is returned, without results.  The response has at least one
+	// outcome and about 3 MiB at most: call again for the others.  What is no child of the task is
+	// not found.
+	// Errors: ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD); NOT_FOUND;
+	// INVALID_ARGUMENT (FIELD_INVALID).
+	ReadChildOutcomes(ctx context.Context, in *ReadChildOutcomesRequest, opts ...grpc.CallOption) (*ReadChildOutcomesResponse, error)
 	// Streams changed lanes, classes and tenants, and verdicts for lease holders.  The first
 	// response is complete; a full one follows every 30 s and replaces lost updates.
 	// Errors: UNAVAILABLE (SERVER_DRAINING).
@@ -177,6 +185,16 @@ func (c *leaseServiceClient) CreateChildTasks(ctx context.Context, in *CreateChi
 	return out, nil
 }
 
+func (c *leaseServiceClient) ReadChildOutcomes(ctx context.Context, in *ReadChildOutcomesRequest, opts ...grpc.CallOption) (*ReadChildOutcomesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReadChildOutcomesResponse)
+	err := c.cc.Invoke(ctx, LeaseService_ReadChildOutcomes_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *leaseServiceClient) WatchQueue(ctx context.Context, in *WatchQueueRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchQueueResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &LeaseService_ServiceDesc.Streams[2], LeaseService_WatchQueue_FullMethodName, cOpts...)
@@ -244,6 +262,13 @@ type LeaseServiceServer interface {
 	// (FIELD_INVALID); per child as
 	// TaskService.CreateTask, with requests[i]. before the field.
 	CreateChildTasks(context.Context, *CreateChildTasksRequest) (*CreateChildTasksResponse, error)
+	// Reads how children of a leased task have ended, archived ones included.  While one of them is
+	// live, only which have ended is returned, without results.  The response has at least one
+	// outcome and about 3 MiB at most: call again for the others.  What is no child of the task is
+	// not found.
+	// Errors: ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD); NOT_FOUND;
+	// INVALID_ARGUMENT (FIELD_INVALID).
+	ReadChildOutcomes(context.Context, *ReadChildOutcomesRequest) (*ReadChildOutcomesResponse, error)
 	// Streams changed lanes, classes and tenants, and verdicts for lease holders.  The first
 	// response is complete; a full one follows every 30 s and replaces lost updates.
 	// Errors: UNAVAILABLE (SERVER_DRAINING).
@@ -282,6 +307,9 @@ func (UnimplementedLeaseServiceServer) ReadLeasedCheckpoint(*ReadLeasedCheckpoin
 }
 func (UnimplementedLeaseServiceServer) CreateChildTasks(context.Context, *CreateChildTasksRequest) (*CreateChildTasksResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CreateChildTasks not implemented")
+}
+func (UnimplementedLeaseServiceServer) ReadChildOutcomes(context.Context, *ReadChildOutcomesRequest) (*ReadChildOutcomesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReadChildOutcomes not implemented")
 }
 func (UnimplementedLeaseServiceServer) WatchQueue(*WatchQueueRequest, grpc.ServerStreamingServer[WatchQueueResponse]) error {
 	return status.Error(codes.Unimplemented, "method WatchQueue not implemented")
@@ -418,6 +446,24 @@ func _LeaseService_CreateChildTasks_Handler(srv interface{}, ctx context.Context
 	return interceptor(ctx, in, info, handler)
 }
 
+func _LeaseService_ReadChildOutcomes_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReadChildOutcomesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LeaseServiceServer).ReadChildOutcomes(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: LeaseService_ReadChildOutcomes_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LeaseServiceServer).ReadChildOutcomes(ctx, req.(*ReadChildOutcomesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _LeaseService_WatchQueue_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(WatchQueueRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -473,6 +519,10 @@ var LeaseService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CreateChildTasks",
 			Handler:    _LeaseService_CreateChildTasks_Handler,
+		},
+		{
+			MethodName: "ReadChildOutcomes",
+			Handler:    _LeaseService_ReadChildOutcomes_Handler,
 		},
 		{
 			MethodName: "ReadExplainFacts",

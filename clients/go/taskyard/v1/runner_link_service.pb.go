@@ -2205,6 +2205,116 @@ func (x *SubmitChildTasksResponse) GetTasks() []string {
 	return nil
 }
 
+// Request of FetchChildOutcomes.
+type FetchChildOutcomesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Runner that holds the lease.
+	RunnerId string `protobuf:"bytes,1,opt,name=runner_id,json=runnerId,proto3" json:"runner_id,omitempty"`
+	// Of the parent.
+	Lease *LeaseRef `protobuf:"bytes,2,opt,name=lease,proto3" json:"lease,omitempty"`
+	// tenants/{tenant}/tasks/{task}, children of the parent.
+	Tasks         []string `protobuf:"bytes,3,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FetchChildOutcomesRequest) Reset() {
+	*x = FetchChildOutcomesRequest{}
+	mi := &file_taskyard_v1_runner_link_service_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FetchChildOutcomesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FetchChildOutcomesRequest) ProtoMessage() {}
+
+func (x *FetchChildOutcomesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_runner_link_service_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FetchChildOutcomesRequest.ProtoReflect.Descriptor instead.
+func (*FetchChildOutcomesRequest) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_runner_link_service_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *FetchChildOutcomesRequest) GetRunnerId() string {
+	if x != nil {
+		return x.RunnerId
+	}
+	return ""
+}
+
+func (x *FetchChildOutcomesRequest) GetLease() *LeaseRef {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+func (x *FetchChildOutcomesRequest) GetTasks() []string {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+// Response of FetchChildOutcomes.
+type FetchChildOutcomesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the first tasks of the request, same order.
+	Outcomes      []*ChildOutcome `protobuf:"bytes,1,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FetchChildOutcomesResponse) Reset() {
+	*x = FetchChildOutcomesResponse{}
+	mi := &file_taskyard_v1_runner_link_service_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FetchChildOutcomesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FetchChildOutcomesResponse) ProtoMessage() {}
+
+func (x *FetchChildOutcomesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_runner_link_service_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FetchChildOutcomesResponse.ProtoReflect.Descriptor instead.
+func (*FetchChildOutcomesResponse) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_runner_link_service_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *FetchChildOutcomesResponse) GetOutcomes() []*ChildOutcome {
+	if x != nil {
+		return x.Outcomes
+	}
+	return nil
+}
+
 var File_taskyard_v1_runner_link_service_proto protoreflect.FileDescriptor
 
 const file_taskyard_v1_runner_link_service_proto_rawDesc = "" +
@@ -2341,7 +2451,13 @@ const file_taskyard_v1_runner_link_service_proto_rawDesc = "" +
 	"\x05lease\x18\x02 \x01(\v2\x15.taskyard.v1.LeaseRefR\x05lease\x122\n" +
 	"\bchildren\x18\x03 \x03(\v2\x16.taskyard.v1.ChildTaskR\bchildren\"0\n" +
 	"\x18SubmitChildTasksResponse\x12\x14\n" +
-	"\x05tasks\x18\x01 \x03(\tR\x05tasks*\x87\x01\n" +
+	"\x05tasks\x18\x01 \x03(\tR\x05tasks\"{\n" +
+	"\x19FetchChildOutcomesRequest\x12\x1b\n" +
+	"\trunner_id\x18\x01 \x01(\tR\brunnerId\x12+\n" +
+	"\x05lease\x18\x02 \x01(\v2\x15.taskyard.v1.LeaseRefR\x05lease\x12\x14\n" +
+	"\x05tasks\x18\x03 \x03(\tR\x05tasks\"S\n" +
+	"\x1aFetchChildOutcomesResponse\x125\n" +
+	"\boutcomes\x18\x01 \x03(\v2\x19.taskyard.v1.ChildOutcomeR\boutcomes*\x87\x01\n" +
 	"\tHeldState\x12\x1a\n" +
 	"\x16HELD_STATE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13HELD_STATE_ACCEPTED\x10\x01\x12\x16\n" +
@@ -2357,11 +2473,12 @@ const file_taskyard_v1_runner_link_service_proto_rawDesc = "" +
 	"!SERVER_GOODBYE_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eSERVER_GOODBYE_REASON_SHUTDOWN\x10\x01\x12%\n" +
 	"!SERVER_GOODBYE_REASON_SESSION_AGE\x10\x02\x12#\n" +
-	"\x1fSERVER_GOODBYE_REASON_REBALANCE\x10\x032\xa7\x02\n" +
+	"\x1fSERVER_GOODBYE_REASON_REBALANCE\x10\x032\x8e\x03\n" +
 	"\x11RunnerLinkService\x12H\n" +
 	"\aConnect\x12\x1b.taskyard.v1.ConnectRequest\x1a\x1c.taskyard.v1.ConnectResponse(\x010\x01\x12g\n" +
 	"\x12DownloadCheckpoint\x12&.taskyard.v1.DownloadCheckpointRequest\x1a'.taskyard.v1.DownloadCheckpointResponse0\x01\x12_\n" +
-	"\x10SubmitChildTasks\x12$.taskyard.v1.SubmitChildTasksRequest\x1a%.taskyard.v1.SubmitChildTasksResponseB;\n" +
+	"\x10SubmitChildTasks\x12$.taskyard.v1.SubmitChildTasksRequest\x1a%.taskyard.v1.SubmitChildTasksResponse\x12e\n" +
+	"\x12FetchChildOutcomes\x12&.taskyard.v1.FetchChildOutcomesRequest\x1a'.taskyard.v1.FetchChildOutcomesResponseB;\n" +
 	"\x0fdev.taskyard.v1P\x01Z&taskyard.dev/go/taskyard/v1;taskyardv1b\x06proto3"
 
 var (
@@ -2377,7 +2494,7 @@ func file_taskyard_v1_runner_link_service_proto_rawDescGZIP() []byte {
 }
 
 var file_taskyard_v1_runner_link_service_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_taskyard_v1_runner_link_service_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_taskyard_v1_runner_link_service_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_taskyard_v1_runner_link_service_proto_goTypes = []any{
 	(HeldState)(0),                     // 0: taskyard.v1.HeldState
 	(RunnerGoodbyeReason)(0),           // 1: taskyard.v1.RunnerGoodbyeReason
@@ -2407,27 +2524,30 @@ var file_taskyard_v1_runner_link_service_proto_goTypes = []any{
 	(*DownloadCheckpointResponse)(nil), // 25: taskyard.v1.DownloadCheckpointResponse
 	(*SubmitChildTasksRequest)(nil),    // 26: taskyard.v1.SubmitChildTasksRequest
 	(*SubmitChildTasksResponse)(nil),   // 27: taskyard.v1.SubmitChildTasksResponse
-	(*LogBatch)(nil),                   // 28: taskyard.v1.LogBatch
-	(*CheckpointChunk)(nil),            // 29: taskyard.v1.CheckpointChunk
-	(*RunnerRegistration)(nil),         // 30: taskyard.v1.RunnerRegistration
-	(*Resources)(nil),                  // 31: taskyard.v1.Resources
-	(*LeaseRef)(nil),                   // 32: taskyard.v1.LeaseRef
-	(*Progress)(nil),                   // 33: taskyard.v1.Progress
-	(*durationpb.Duration)(nil),        // 34: google.protobuf.Duration
-	(*LeaseVerdict)(nil),               // 35: taskyard.v1.LeaseVerdict
-	(*DrainRequest)(nil),               // 36: taskyard.v1.DrainRequest
-	(*Assignment)(nil),                 // 37: taskyard.v1.Assignment
-	(*RunReport)(nil),                  // 38: taskyard.v1.RunReport
-	(*status.Status)(nil),              // 39: google.rpc.Status
-	(*Checkpoint)(nil),                 // 40: taskyard.v1.Checkpoint
-	(*ChildTask)(nil),                  // 41: taskyard.v1.ChildTask
+	(*FetchChildOutcomesRequest)(nil),  // 28: taskyard.v1.FetchChildOutcomesRequest
+	(*FetchChildOutcomesResponse)(nil), // 29: taskyard.v1.FetchChildOutcomesResponse
+	(*LogBatch)(nil),                   // 30: taskyard.v1.LogBatch
+	(*CheckpointChunk)(nil),            // 31: taskyard.v1.CheckpointChunk
+	(*RunnerRegistration)(nil),         // 32: taskyard.v1.RunnerRegistration
+	(*Resources)(nil),                  // 33: taskyard.v1.Resources
+	(*LeaseRef)(nil),                   // 34: taskyard.v1.LeaseRef
+	(*Progress)(nil),                   // 35: taskyard.v1.Progress
+	(*durationpb.Duration)(nil),        // 36: google.protobuf.Duration
+	(*LeaseVerdict)(nil),               // 37: taskyard.v1.LeaseVerdict
+	(*DrainRequest)(nil),               // 38: taskyard.v1.DrainRequest
+	(*Assignment)(nil),                 // 39: taskyard.v1.Assignment
+	(*RunReport)(nil),                  // 40: taskyard.v1.RunReport
+	(*status.Status)(nil),              // 41: google.rpc.Status
+	(*Checkpoint)(nil),                 // 42: taskyard.v1.Checkpoint
+	(*ChildTask)(nil),                  // 43: taskyard.v1.ChildTask
+	(*ChildOutcome)(nil),               // 44: taskyard.v1.ChildOutcome
 }
 var file_taskyard_v1_runner_link_service_proto_depIdxs = []int32{
 	5,  // 0: taskyard.v1.ConnectRequest.hello:type_name -> taskyard.v1.Hello
 	10, // 1: taskyard.v1.ConnectRequest.heartbeat:type_name -> taskyard.v1.Heartbeat
 	12, // 2: taskyard.v1.ConnectRequest.reports:type_name -> taskyard.v1.ReportBatch
-	28, // 3: taskyard.v1.ConnectRequest.logs:type_name -> taskyard.v1.LogBatch
-	29, // 4: taskyard.v1.ConnectRequest.checkpoint_chunk:type_name -> taskyard.v1.CheckpointChunk
+	30, // 3: taskyard.v1.ConnectRequest.logs:type_name -> taskyard.v1.LogBatch
+	31, // 4: taskyard.v1.ConnectRequest.checkpoint_chunk:type_name -> taskyard.v1.CheckpointChunk
 	22, // 5: taskyard.v1.ConnectRequest.goodbye:type_name -> taskyard.v1.RunnerGoodbye
 	8,  // 6: taskyard.v1.ConnectResponse.welcome:type_name -> taskyard.v1.Welcome
 	9,  // 7: taskyard.v1.ConnectResponse.assignments:type_name -> taskyard.v1.Assignments
@@ -2439,59 +2559,63 @@ var file_taskyard_v1_runner_link_service_proto_depIdxs = []int32{
 	21, // 13: taskyard.v1.ConnectResponse.flow:type_name -> taskyard.v1.FlowControl
 	23, // 14: taskyard.v1.ConnectResponse.goodbye:type_name -> taskyard.v1.ServerGoodbye
 	16, // 15: taskyard.v1.ConnectResponse.checkpoint_retry:type_name -> taskyard.v1.CheckpointRetry
-	30, // 16: taskyard.v1.Hello.registration:type_name -> taskyard.v1.RunnerRegistration
+	32, // 16: taskyard.v1.Hello.registration:type_name -> taskyard.v1.RunnerRegistration
 	6,  // 17: taskyard.v1.Hello.free:type_name -> taskyard.v1.Capacity
 	7,  // 18: taskyard.v1.Hello.held:type_name -> taskyard.v1.HeldTask
-	31, // 19: taskyard.v1.Capacity.resources:type_name -> taskyard.v1.Resources
-	32, // 20: taskyard.v1.HeldTask.lease:type_name -> taskyard.v1.LeaseRef
+	33, // 19: taskyard.v1.Capacity.resources:type_name -> taskyard.v1.Resources
+	34, // 20: taskyard.v1.HeldTask.lease:type_name -> taskyard.v1.LeaseRef
 	0,  // 21: taskyard.v1.HeldTask.state:type_name -> taskyard.v1.HeldState
-	33, // 22: taskyard.v1.HeldTask.progress:type_name -> taskyard.v1.Progress
-	34, // 23: taskyard.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
-	34, // 24: taskyard.v1.Welcome.lease_duration:type_name -> google.protobuf.Duration
+	35, // 22: taskyard.v1.HeldTask.progress:type_name -> taskyard.v1.Progress
+	36, // 23: taskyard.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
+	36, // 24: taskyard.v1.Welcome.lease_duration:type_name -> google.protobuf.Duration
 	21, // 25: taskyard.v1.Welcome.flow:type_name -> taskyard.v1.FlowControl
-	35, // 26: taskyard.v1.Welcome.verdicts:type_name -> taskyard.v1.LeaseVerdict
-	34, // 27: taskyard.v1.Welcome.max_session_age:type_name -> google.protobuf.Duration
-	36, // 28: taskyard.v1.Welcome.drain:type_name -> taskyard.v1.DrainRequest
-	37, // 29: taskyard.v1.Assignments.assignments:type_name -> taskyard.v1.Assignment
+	37, // 26: taskyard.v1.Welcome.verdicts:type_name -> taskyard.v1.LeaseVerdict
+	36, // 27: taskyard.v1.Welcome.max_session_age:type_name -> google.protobuf.Duration
+	38, // 28: taskyard.v1.Welcome.drain:type_name -> taskyard.v1.DrainRequest
+	39, // 29: taskyard.v1.Assignments.assignments:type_name -> taskyard.v1.Assignment
 	6,  // 30: taskyard.v1.Heartbeat.free:type_name -> taskyard.v1.Capacity
 	7,  // 31: taskyard.v1.Heartbeat.changed:type_name -> taskyard.v1.HeldTask
-	32, // 32: taskyard.v1.Heartbeat.dropped:type_name -> taskyard.v1.LeaseRef
-	30, // 33: taskyard.v1.Heartbeat.registration:type_name -> taskyard.v1.RunnerRegistration
-	34, // 34: taskyard.v1.HeartbeatAck.lease_ttl:type_name -> google.protobuf.Duration
-	35, // 35: taskyard.v1.HeartbeatAck.verdicts:type_name -> taskyard.v1.LeaseVerdict
-	34, // 36: taskyard.v1.HeartbeatAck.heartbeat_interval:type_name -> google.protobuf.Duration
-	38, // 37: taskyard.v1.ReportBatch.reports:type_name -> taskyard.v1.RunReport
+	34, // 32: taskyard.v1.Heartbeat.dropped:type_name -> taskyard.v1.LeaseRef
+	32, // 33: taskyard.v1.Heartbeat.registration:type_name -> taskyard.v1.RunnerRegistration
+	36, // 34: taskyard.v1.HeartbeatAck.lease_ttl:type_name -> google.protobuf.Duration
+	37, // 35: taskyard.v1.HeartbeatAck.verdicts:type_name -> taskyard.v1.LeaseVerdict
+	36, // 36: taskyard.v1.HeartbeatAck.heartbeat_interval:type_name -> google.protobuf.Duration
+	40, // 37: taskyard.v1.ReportBatch.reports:type_name -> taskyard.v1.RunReport
 	14, // 38: taskyard.v1.ReportAck.rejections:type_name -> taskyard.v1.ReportRejection
-	32, // 39: taskyard.v1.ReportRejection.lease:type_name -> taskyard.v1.LeaseRef
-	39, // 40: taskyard.v1.ReportRejection.status:type_name -> google.rpc.Status
-	32, // 41: taskyard.v1.LogAck.lease:type_name -> taskyard.v1.LeaseRef
-	39, // 42: taskyard.v1.LogAck.status:type_name -> google.rpc.Status
-	32, // 43: taskyard.v1.CheckpointRetry.lease:type_name -> taskyard.v1.LeaseRef
-	39, // 44: taskyard.v1.CheckpointRetry.status:type_name -> google.rpc.Status
-	32, // 45: taskyard.v1.CheckpointAck.lease:type_name -> taskyard.v1.LeaseRef
-	39, // 46: taskyard.v1.CheckpointAck.status:type_name -> google.rpc.Status
+	34, // 39: taskyard.v1.ReportRejection.lease:type_name -> taskyard.v1.LeaseRef
+	41, // 40: taskyard.v1.ReportRejection.status:type_name -> google.rpc.Status
+	34, // 41: taskyard.v1.LogAck.lease:type_name -> taskyard.v1.LeaseRef
+	41, // 42: taskyard.v1.LogAck.status:type_name -> google.rpc.Status
+	34, // 43: taskyard.v1.CheckpointRetry.lease:type_name -> taskyard.v1.LeaseRef
+	41, // 44: taskyard.v1.CheckpointRetry.status:type_name -> google.rpc.Status
+	34, // 45: taskyard.v1.CheckpointAck.lease:type_name -> taskyard.v1.LeaseRef
+	41, // 46: taskyard.v1.CheckpointAck.status:type_name -> google.rpc.Status
 	19, // 47: taskyard.v1.Command.leases:type_name -> taskyard.v1.LeaseVerdicts
-	36, // 48: taskyard.v1.Command.drain:type_name -> taskyard.v1.DrainRequest
+	38, // 48: taskyard.v1.Command.drain:type_name -> taskyard.v1.DrainRequest
 	20, // 49: taskyard.v1.Command.undrain:type_name -> taskyard.v1.UndrainCommand
-	35, // 50: taskyard.v1.LeaseVerdicts.verdicts:type_name -> taskyard.v1.LeaseVerdict
+	37, // 50: taskyard.v1.LeaseVerdicts.verdicts:type_name -> taskyard.v1.LeaseVerdict
 	1,  // 51: taskyard.v1.RunnerGoodbye.reason:type_name -> taskyard.v1.RunnerGoodbyeReason
 	2,  // 52: taskyard.v1.ServerGoodbye.reason:type_name -> taskyard.v1.ServerGoodbyeReason
-	34, // 53: taskyard.v1.ServerGoodbye.reconnect_after:type_name -> google.protobuf.Duration
-	32, // 54: taskyard.v1.DownloadCheckpointRequest.lease:type_name -> taskyard.v1.LeaseRef
-	40, // 55: taskyard.v1.DownloadCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
-	32, // 56: taskyard.v1.SubmitChildTasksRequest.lease:type_name -> taskyard.v1.LeaseRef
-	41, // 57: taskyard.v1.SubmitChildTasksRequest.children:type_name -> taskyard.v1.ChildTask
-	3,  // 58: taskyard.v1.RunnerLinkService.Connect:input_type -> taskyard.v1.ConnectRequest
-	24, // 59: taskyard.v1.RunnerLinkService.DownloadCheckpoint:input_type -> taskyard.v1.DownloadCheckpointRequest
-	26, // 60: taskyard.v1.RunnerLinkService.SubmitChildTasks:input_type -> taskyard.v1.SubmitChildTasksRequest
-	4,  // 61: taskyard.v1.RunnerLinkService.Connect:output_type -> taskyard.v1.ConnectResponse
-	25, // 62: taskyard.v1.RunnerLinkService.DownloadCheckpoint:output_type -> taskyard.v1.DownloadCheckpointResponse
-	27, // 63: taskyard.v1.RunnerLinkService.SubmitChildTasks:output_type -> taskyard.v1.SubmitChildTasksResponse
-	61, // [61:64] is the sub-list for method output_type
-	58, // [58:61] is the sub-list for method input_type
-	58, // [58:58] is the sub-list for extension type_name
-	58, // [58:58] is the sub-list for extension extendee
-	0,  // [0:58] is the sub-list for field type_name
+	36, // 53: taskyard.v1.ServerGoodbye.reconnect_after:type_name -> google.protobuf.Duration
+	34, // 54: taskyard.v1.DownloadCheckpointRequest.lease:type_name -> taskyard.v1.LeaseRef
+	42, // 55: taskyard.v1.DownloadCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
+	34, // 56: taskyard.v1.SubmitChildTasksRequest.lease:type_name -> taskyard.v1.LeaseRef
+	43, // 57: taskyard.v1.SubmitChildTasksRequest.children:type_name -> taskyard.v1.ChildTask
+	34, // 58: taskyard.v1.FetchChildOutcomesRequest.lease:type_name -> taskyard.v1.LeaseRef
+	44, // 59: taskyard.v1.FetchChildOutcomesResponse.outcomes:type_name -> taskyard.v1.ChildOutcome
+	3,  // 60: taskyard.v1.RunnerLinkService.Connect:input_type -> taskyard.v1.ConnectRequest
+	24, // 61: taskyard.v1.RunnerLinkService.DownloadCheckpoint:input_type -> taskyard.v1.DownloadCheckpointRequest
+	26, // 62: taskyard.v1.RunnerLinkService.SubmitChildTasks:input_type -> taskyard.v1.SubmitChildTasksRequest
+	28, // 63: taskyard.v1.RunnerLinkService.FetchChildOutcomes:input_type -> taskyard.v1.FetchChildOutcomesRequest
+	4,  // 64: taskyard.v1.RunnerLinkService.Connect:output_type -> taskyard.v1.ConnectResponse
+	25, // 65: taskyard.v1.RunnerLinkService.DownloadCheckpoint:output_type -> taskyard.v1.DownloadCheckpointResponse
+	27, // 66: taskyard.v1.RunnerLinkService.SubmitChildTasks:output_type -> taskyard.v1.SubmitChildTasksResponse
+	29, // 67: taskyard.v1.RunnerLinkService.FetchChildOutcomes:output_type -> taskyard.v1.FetchChildOutcomesResponse
+	64, // [64:68] is the sub-list for method output_type
+	60, // [60:64] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_taskyard_v1_runner_link_service_proto_init() }
@@ -2534,7 +2658,7 @@ func file_taskyard_v1_runner_link_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taskyard_v1_runner_link_service_proto_rawDesc), len(file_taskyard_v1_runner_link_service_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   25,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -81,6 +81,7 @@ const (
 	RunnerLinkService_Connect_FullMethodName            = "/taskyard.v1.RunnerLinkService/Connect"
 	RunnerLinkService_DownloadCheckpoint_FullMethodName = "/taskyard.v1.RunnerLinkService/DownloadCheckpoint"
 	RunnerLinkService_SubmitChildTasks_FullMethodName   = "/taskyard.v1.RunnerLinkService/SubmitChildTasks"
+	RunnerLinkService_FetchChildOutcomes_FullMethodName = "/taskyard.v1.RunnerLinkService/FetchChildOutcomes"
 )
 
 // RunnerLinkServiceClient is the client API for RunnerLinkService service.
@@ -104,6 +105,10 @@ type RunnerLinkServiceClient interface {
 	// repeat.
 	// Errors: as there.
 	SubmitChildTasks(ctx context.Context, in *SubmitChildTasksRequest, opts ...grpc.CallOption) (*SubmitChildTasksResponse, error)
+	// Reads how children of a task the runner has leased have ended, see
+	// LeaseService.ReadChildOutcomes.  Safe to repeat.
+	// Errors: as there.
+	FetchChildOutcomes(ctx context.Context, in *FetchChildOutcomesRequest, opts ...grpc.CallOption) (*FetchChildOutcomesResponse, error)
 }
 
 type runnerLinkServiceClient struct {
@@ -156,6 +161,16 @@ func (c *runnerLinkServiceClient) SubmitChildTasks(ctx context.Context, in *Subm
 	return out, nil
 }
 
+func (c *runnerLinkServiceClient) FetchChildOutcomes(ctx context.Context, in *FetchChildOutcomesRequest, opts ...grpc.CallOption) (*FetchChildOutcomesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FetchChildOutcomesResponse)
+	err := c.cc.Invoke(ctx, RunnerLinkService_FetchChildOutcomes_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // RunnerLinkServiceServer is the server API for RunnerLinkService service.
 // All implementations must embed UnimplementedRunnerLinkServiceServer
 // for forward compatibility.
@@ -177,6 +192,10 @@ type RunnerLinkServiceServer interface {
 	// repeat.
 	// Errors: as there.
 	SubmitChildTasks(context.Context, *SubmitChildTasksRequest) (*SubmitChildTasksResponse, error)
+	// Reads how children of a task the runner has leased have ended, see
+	// LeaseService.ReadChildOutcomes.  Safe to repeat.
+	// Errors: as there.
+	FetchChildOutcomes(context.Context, *FetchChildOutcomesRequest) (*FetchChildOutcomesResponse, error)
 	mustEmbedUnimplementedRunnerLinkServiceServer()
 }
 
@@ -195,6 +214,9 @@ func (UnimplementedRunnerLinkServiceServer) DownloadCheckpoint(*DownloadCheckpoi
 }
 func (UnimplementedRunnerLinkServiceServer) SubmitChildTasks(context.Context, *SubmitChildTasksRequest) (*SubmitChildTasksResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SubmitChildTasks not implemented")
+}
+func (UnimplementedRunnerLinkServiceServer) FetchChildOutcomes(context.Context, *FetchChildOutcomesRequest) (*FetchChildOutcomesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method FetchChildOutcomes not implemented")
 }
 func (UnimplementedRunnerLinkServiceServer) mustEmbedUnimplementedRunnerLinkServiceServer() {}
 func (UnimplementedRunnerLinkServiceServer) testEmbeddedByValue()                           {}
@@ -253,6 +275,24 @@ func _RunnerLinkService_SubmitChildTasks_Handler(srv interface{}, ctx context.Co
 	return interceptor(ctx, in, info, handler)
 }
 
+func _RunnerLinkService_FetchChildOutcomes_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FetchChildOutcomesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RunnerLinkServiceServer).FetchChildOutcomes(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RunnerLinkService_FetchChildOutcomes_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RunnerLinkServiceServer).FetchChildOutcomes(ctx, req.(*FetchChildOutcomesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // RunnerLinkService_ServiceDesc is the grpc.ServiceDesc for RunnerLinkService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -263,6 +303,10 @@ var RunnerLinkService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SubmitChildTasks",
 			Handler:    _RunnerLinkService_SubmitChildTasks_Handler,
+		},
+		{
+			MethodName: "FetchChildOutcomes",
+			Handler:    _RunnerLinkService_FetchChildOutcomes_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

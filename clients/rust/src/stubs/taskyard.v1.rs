@@ -1496,7 +1496,7 @@ pub struct AuditEvent {
     /// task.created scheduled started progress_updated checkpoint_created paused resumed
     /// succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
     /// released redistributed reset reset_requested reconnected retried retry_scheduled
-    /// updated deleted archived report_rejected
+    /// waiting updated deleted archived report_rejected
     /// runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
     /// drained undrained updated deleted
     /// tenant.created updated deleted secret_rotated;  task_type.created updated deleted
@@ -2867,6 +2867,10 @@ pub struct RunReleased {
     /// For people.
     #[prost(string, tag = "2")]
     pub message: ::prost::alloc::string::String,
+    /// WAITING: tasks that the run waits for, tenants/{tenant}/tasks/{task}.  What is no live child of
+    /// the task is not waited for.
+    #[prost(string, repeated, tag = "3")]
+    pub wait_for: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// What became of one report.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2905,6 +2909,27 @@ pub struct ChildTask {
     /// also from a later run, as long as request ids are remembered.
     #[prost(string, tag = "2")]
     pub key: ::prost::alloc::string::String,
+    /// The key names the child for as long as the parent exists: the id is derived from the parent and
+    /// the key, and a repetition returns the child also when it has ended or is archived.
+    /// INVALID_ARGUMENT if kind, function or payload are then others than those of the child.
+    #[prost(bool, tag = "3")]
+    pub spawned: bool,
+}
+/// How a child of a task has ended.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ChildOutcome {
+    /// tenants/{tenant}/tasks/{task}
+    #[prost(string, tag = "1")]
+    pub task: ::prost::alloc::string::String,
+    /// Unset while it is live.
+    #[prost(enumeration = "TaskPhase", tag = "2")]
+    pub phase: i32,
+    /// Its status.result, if it has one.
+    #[prost(message, optional, tag = "3")]
+    pub result: ::core::option::Option<TaskResult>,
+    /// Its status.error, if it has one.
+    #[prost(message, optional, tag = "4")]
+    pub error: ::core::option::Option<TaskError>,
 }
 /// Actions a lease holder must carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -2961,6 +2986,9 @@ pub enum ReleaseReason {
     Unsupported = 4,
     /// The holder lost the workload (restart of the host, crash) -> as a lost runner.
     Lost = 5,
+    /// It waits for tasks that it has created -> PENDING until they have ended, then a run from the
+    /// start.  Neither an attempt nor a retry is counted.
+    Waiting = 6,
 }
 impl ReleaseReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -2975,6 +3003,7 @@ impl ReleaseReason {
             Self::NoCapacity => "RELEASE_REASON_NO_CAPACITY",
             Self::Unsupported => "RELEASE_REASON_UNSUPPORTED",
             Self::Lost => "RELEASE_REASON_LOST",
+            Self::Waiting => "RELEASE_REASON_WAITING",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -2986,6 +3015,7 @@ impl ReleaseReason {
             "RELEASE_REASON_NO_CAPACITY" => Some(Self::NoCapacity),
             "RELEASE_REASON_UNSUPPORTED" => Some(Self::Unsupported),
             "RELEASE_REASON_LOST" => Some(Self::Lost),
+            "RELEASE_REASON_WAITING" => Some(Self::Waiting),
             _ => None,
         }
     }

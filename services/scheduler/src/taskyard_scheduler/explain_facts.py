@@ -53,6 +53,7 @@ def _dependency(message: lease_service_pb2.DependencyFacts) -> DependencyFacts:
         message.task,
         task_pb2.TaskPhase.Name(message.phase).removeprefix("TASK_PHASE_") if message.phase else "",
         task_pb2.DependencyCondition.Name(message.when).removeprefix("DEPENDENCY_CONDITION_"),
+        message.child,
     )
 
 

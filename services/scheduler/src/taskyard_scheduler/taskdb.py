@@ -85,6 +85,11 @@ class Taskdb:
     ) -> leases.CreateChildTasksResponse:
         return await _call(self._leases.CreateChildTasks(request, timeout=CALL_TIMEOUT))
 
+    async def read_child_outcomes(
+        self, request: leases.ReadChildOutcomesRequest
+    ) -> leases.ReadChildOutcomesResponse:
+        return await _call(self._leases.ReadChildOutcomes(request, timeout=CALL_TIMEOUT))
+
     async def read_explain_facts(
         self, request: leases.ReadExplainFactsRequest
     ) -> leases.ReadExplainFactsResponse:

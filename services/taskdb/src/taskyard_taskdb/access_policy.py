@@ -194,6 +194,7 @@ POLICIES: Mapping[str, Policy] = {
             "ReadLeasedCheckpoint": _INTERNAL,
             # Each child is validated as a create is.
             "CreateChildTasks": allow(Kind.SCHEDULER, validate=False),
+            "ReadChildOutcomes": _INTERNAL,
             "WatchQueue": _INTERNAL,
             "ReadExplainFacts": _INTERNAL,
         },

@@ -36,8 +36,9 @@ from taskyard_taskdb.rpc.admin import AdminHandler
 from taskyard_taskdb.rpc.api_keys import ApiKeyHandler
 from taskyard_taskdb.rpc.audit import AuditHandler
 from taskyard_taskdb.rpc.checkpoints import CheckpointReadHandler, LeasedCheckpointHandler
+from taskyard_taskdb.rpc.children import ChildHandler
 from taskyard_taskdb.rpc.claim import ClaimHandler
-from taskyard_taskdb.rpc.create import ChildHandler, CreateHandler
+from taskyard_taskdb.rpc.create import CreateHandler
 from taskyard_taskdb.rpc.embedded import EmbeddedHandler
 from taskyard_taskdb.rpc.entities import EntityChecks, EntityHandler
 from taskyard_taskdb.rpc.explain_facts import ExplainHandler

@@ -2,27 +2,10 @@
 
 import pytest
 
+from services.taskdb.tests.child_calls import child, create
 from services.taskdb.tests.yard import Runner, Yard, started, succeeded
 from taskyard.errors import FieldInvalid, LeaseNotHeld, StaleGeneration
-from taskyard.status import translated
-from taskyard.v1 import lease_pb2, lease_service_pb2, task_pb2
-
-
-def child(key: str = "k", program: str = "true", **metadata: str) -> lease_pb2.ChildTask:
-    command = task_pb2.CommandExecution(program=program)
-    task = task_pb2.Task(spec=task_pb2.TaskSpec(execution=task_pb2.Execution(command=command)))
-    task.metadata.labels["of"] = "parent"
-    for name, value in metadata.items():
-        setattr(task.metadata, name, value)
-    return lease_pb2.ChildTask(task=task, key=key)
-
-
-async def create(
-    yard: Yard, runner_id: str, lease: lease_pb2.LeaseRef, *children: lease_pb2.ChildTask
-) -> list[str]:
-    request = lease_service_pb2.CreateChildTasksRequest(runner_id=runner_id, lease=lease, children=children)
-    with translated():
-        return list((await yard.scheduler.leases.CreateChildTasks(request)).tasks)
+from taskyard.v1 import lease_pb2
 
 
 async def claimed(yard: Yard) -> tuple[Runner, lease_pb2.Assignment]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from services.taskdb.tests.child_calls import child
+from services.taskdb.tests.child_calls import create as create_children
 from services.taskdb.tests.conftest import Caller, RunningTaskDb, new_task
-from services.taskdb.tests.rpc.test_children import child, claimed
-from services.taskdb.tests.rpc.test_children import create as create_children
+from services.taskdb.tests.rpc.test_children import claimed
 from services.taskdb.tests.rpc.test_dependencies import (
     BLOCKED,
     CANCELLED,

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from services.taskdb.tests.child_calls import child
+from services.taskdb.tests.child_calls import create as create_children
 from services.taskdb.tests.conftest import Caller, RunningTaskDb, new_task
-from services.taskdb.tests.rpc.test_children import child, claimed
-from services.taskdb.tests.rpc.test_children import create as create_children
+from services.taskdb.tests.rpc.test_children import claimed
 from services.taskdb.tests.yard import Yard, duration, failed, started, succeeded
 from taskyard import errors
 from taskyard.v1 import common_pb2, group_pb2, group_service_pb2, task_pb2, task_service_pb2

@@ -37,12 +37,21 @@ class World:
         graph = draw(rng, size, f"g{self.examples}")
 
         async def sweep() -> None:
+            await self.fold(rng.choice((1, 5, 1000)))
             await self.taskdb.pool.run(lambda tx: backlog.advance(tx, rng.choice((1, 5, 1000))))
 
         await Play(self.yard, graph, rng, self.taskdb.rows, sweep).run()
         while await self.taskdb.pool.run(backlog.exists):
             await sweep()
         await judge(graph, self.taskdb.rows)
+
+    async def fold(self, page: int) -> None:
+        """Count groups as the leader does."""
+
+        async def fold(tx: Tx) -> None:
+            await counts.announce(tx, (await counts.fold(tx, page)).completed)
+
+        await self.taskdb.pool.run(fold)
 
 
 @pytest.fixture(scope="module")
@@ -74,14 +83,10 @@ def test_a_fan_in_by_group_is_released_once_by_a_complete_group(world: World) ->
         named: dict[str, list[tuple[str, Condition]]] = {f"m{n}": [] for n in range(300)}
         groups = dict.fromkeys(named, "parts")
         graph = Graph({**named, "last": [("groups/parts", Condition.SUCCEEDED)]}, groups=groups)
-        pool = world.taskdb.pool
 
         async def sweep() -> None:
-            async def fold(tx: Tx) -> None:
-                await counts.announce(tx, (await counts.fold(tx, 7)).completed)
-
-            await pool.run(fold)
-            await pool.run(backlog.advance)
+            await world.fold(7)
+            await world.taskdb.pool.run(backlog.advance)
 
         await Play(world.yard, graph, Random(1), world.taskdb.rows, sweep).run()
         await judge(graph, world.taskdb.rows)

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from taskyard import errors
+from taskyard.cli import screen
 from taskyard.cli.failure import FAILED, INTERRUPTED, NO_EXIT_CODE, TIME_UP, CommandFailed
 from taskyard.cli.follow import outcome_line
 from taskyard.cli.launch_options import creation_options, new_task_of
@@ -151,8 +152,7 @@ class _ForegroundTask:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
         following = asyncio.ensure_future(self._print())
-        if sys.stderr.isatty():
-            self._spawn(self._hint())
+        self._spawn(self._hint())
         try:
             await asyncio.wait({following, self._left}, return_when=asyncio.FIRST_COMPLETED)
             if self._left.done():
@@ -186,9 +186,22 @@ class _ForegroundTask:
     async def _hint(self) -> None:
         await asyncio.sleep(HINT_SECONDS)
         now = await self._client.get(self._task, view="basic")
-        if now.phase is Phase.PENDING:
-            hint = f"{now.id} is waiting; to see why: `taskyard explain {now.id}`"
+        if now.phase is not Phase.PENDING:
+            return
+        hint = f"{now.id} is waiting; to see why: `taskyard explain {now.id}`"
+        if sys.stderr.isatty():
             click.echo(click.style(hint, dim=True), err=True)
+        elif reason := await self._obstacle():
+            # In a log the line stays: it is printed for a task that cannot start, not for one that is late.
+            click.echo(f"taskyard: {hint} ({reason})", err=True)
+
+    async def _obstacle(self) -> str:
+        """Why the task cannot start now; empty if it can, or if no scheduler answers."""
+        try:
+            found = await self._client.explain(self._task.name)
+        except (errors.TaskyardError, CommandFailed):
+            return ""
+        return "" if found.runnable else screen.clean(found.summary)
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.ensure_future(work)

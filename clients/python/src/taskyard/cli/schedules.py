@@ -286,15 +286,21 @@ async def backfill(
 @one_schedule
 @click.option("--count", "-n", type=click.IntRange(1, 1000), default=10, show_default=True, help="How many.")
 @click.option("--from", "start", type=TIME, help="Instants after this.  [default: now]")
+@output_option("text", "json", "yaml", "jsonpath")
 @with_client
-async def preview(client: Client, schedule_: str, count: int, start: datetime | None) -> None:
+async def preview(client: Client, schedule_: str, count: int, start: datetime | None, output: str) -> None:
     """Show the next instants of a schedule.
 
     \b
-    Example:
+    Examples:
       taskyard schedule preview nightly -n 5
+      taskyard schedule preview nightly -o json | jq '.[].scheduledTime'
     """
     found = await client.schedules.preview(schedule_, count, start=start)
+    if printed := printing.for_programs(output):
+        printed.add(found)
+        printed.close()
+        return
     for instant in found:
         delay = instant.fire_time.ToDatetime() - instant.scheduled_time.ToDatetime()
         notes = [f"+{delay.total_seconds():g}s jitter"] if delay else []

@@ -42,7 +42,7 @@ class AuditEvent(_message.Message):
       task.created scheduled started progress_updated checkpoint_created paused resumed
            succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
            released redistributed reset reset_requested reconnected retried retry_scheduled
-           updated deleted archived report_rejected
+           waiting updated deleted archived report_rejected
       runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
            drained undrained updated deleted
       tenant.created updated deleted secret_rotated;  task_type.created updated deleted

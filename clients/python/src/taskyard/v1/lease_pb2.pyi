@@ -89,6 +89,10 @@ class _ReleaseReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Release
     """
     RELEASE_REASON_LOST: _ReleaseReason.ValueType  # 5
     """The holder lost the workload (restart of the host, crash) -> as a lost runner."""
+    RELEASE_REASON_WAITING: _ReleaseReason.ValueType  # 6
+    """It waits for tasks that it has created -> PENDING until they have ended, then a run from the
+    start.  Neither an attempt nor a retry is counted.
+    """
 
 class ReleaseReason(_ReleaseReason, metaclass=_ReleaseReasonEnumTypeWrapper):
     """Why a lease is released."""
@@ -108,6 +112,10 @@ agent (another instance_id) is offered them again.
 """
 RELEASE_REASON_LOST: ReleaseReason.ValueType  # 5
 """The holder lost the workload (restart of the host, crash) -> as a lost runner."""
+RELEASE_REASON_WAITING: ReleaseReason.ValueType  # 6
+"""It waits for tasks that it has created -> PENDING until they have ended, then a run from the
+start.  Neither an attempt nor a retry is counted.
+"""
 Global___ReleaseReason: _TypeAlias = ReleaseReason  # noqa: Y015
 
 @_typing.final
@@ -574,19 +582,27 @@ class RunReleased(_message.Message):
 
     REASON_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
+    WAIT_FOR_FIELD_NUMBER: _builtins.int
     reason: Global___ReleaseReason.ValueType
     """Why."""
     message: _builtins.str
     """For people."""
+    @_builtins.property
+    def wait_for(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """WAITING: tasks that the run waits for, tenants/{tenant}/tasks/{task}.  What is no live child of
+        the task is not waited for.
+        """
+
     def __init__(
         self,
         *,
         reason: Global___ReleaseReason.ValueType = ...,
         message: _builtins.str = ...,
+        wait_for: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["message", b"message", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["message", b"message", "reason", b"reason", "wait_for", b"wait_for"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -666,9 +682,15 @@ class ChildTask(_message.Message):
 
     TASK_FIELD_NUMBER: _builtins.int
     KEY_FIELD_NUMBER: _builtins.int
+    SPAWNED_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """Names the child within its parent: repeating a key with the same task returns the same child,
     also from a later run, as long as request ids are remembered.
+    """
+    spawned: _builtins.bool
+    """The key names the child for as long as the parent exists: the id is derived from the parent and
+    the key, and a repetition returns the child also when it has ended or is archived.
+    INVALID_ARGUMENT if kind, function or payload are then others than those of the child.
     """
     @_builtins.property
     def task(self) -> _task_pb2.Task:
@@ -681,11 +703,50 @@ class ChildTask(_message.Message):
         *,
         task: _task_pb2.Task | None = ...,
         key: _builtins.str = ...,
+        spawned: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["task", b"task"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "task", b"task"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "spawned", b"spawned", "task", b"task"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ChildTask: _TypeAlias = ChildTask  # noqa: Y015
+
+@_typing.final
+class ChildOutcome(_message.Message):
+    """How a child of a task has ended."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASK_FIELD_NUMBER: _builtins.int
+    PHASE_FIELD_NUMBER: _builtins.int
+    RESULT_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    task: _builtins.str
+    """tenants/{tenant}/tasks/{task}"""
+    phase: _task_pb2.TaskPhase.ValueType
+    """Unset while it is live."""
+    @_builtins.property
+    def result(self) -> _task_pb2.TaskResult:
+        """Its status.result, if it has one."""
+
+    @_builtins.property
+    def error(self) -> _common_pb2.TaskError:
+        """Its status.error, if it has one."""
+
+    def __init__(
+        self,
+        *,
+        task: _builtins.str = ...,
+        phase: _task_pb2.TaskPhase.ValueType = ...,
+        result: _task_pb2.TaskResult | None = ...,
+        error: _common_pb2.TaskError | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "result", b"result"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "phase", b"phase", "result", b"result", "task", b"task"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChildOutcome: _TypeAlias = ChildOutcome  # noqa: Y015

@@ -730,6 +730,64 @@ class CreateChildTasksResponse(_message.Message):
 Global___CreateChildTasksResponse: _TypeAlias = CreateChildTasksResponse  # noqa: Y015
 
 @_typing.final
+class ReadChildOutcomesRequest(_message.Message):
+    """Request of ReadChildOutcomes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUNNER_ID_FIELD_NUMBER: _builtins.int
+    LEASE_FIELD_NUMBER: _builtins.int
+    TASKS_FIELD_NUMBER: _builtins.int
+    runner_id: _builtins.str
+    """Authenticated holder."""
+    @_builtins.property
+    def lease(self) -> _lease_pb2.LeaseRef:
+        """Of the parent."""
+
+    @_builtins.property
+    def tasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """tenants/{tenant}/tasks/{task}, children of the parent."""
+
+    def __init__(
+        self,
+        *,
+        runner_id: _builtins.str = ...,
+        lease: _lease_pb2.LeaseRef | None = ...,
+        tasks: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["lease", b"lease"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["lease", b"lease", "runner_id", b"runner_id", "tasks", b"tasks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadChildOutcomesRequest: _TypeAlias = ReadChildOutcomesRequest  # noqa: Y015
+
+@_typing.final
+class ReadChildOutcomesResponse(_message.Message):
+    """Response of ReadChildOutcomes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OUTCOMES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def outcomes(self) -> _containers.RepeatedCompositeFieldContainer[_lease_pb2.ChildOutcome]:
+        """Of the first tasks of the request, same order."""
+
+    def __init__(
+        self,
+        *,
+        outcomes: _abc.Iterable[_lease_pb2.ChildOutcome] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["outcomes", b"outcomes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadChildOutcomesResponse: _TypeAlias = ReadChildOutcomesResponse  # noqa: Y015
+
+@_typing.final
 class WatchQueueRequest(_message.Message):
     """Request of WatchQueue."""
 
@@ -1188,22 +1246,26 @@ class DependencyFacts(_message.Message):
     TASK_FIELD_NUMBER: _builtins.int
     PHASE_FIELD_NUMBER: _builtins.int
     WHEN_FIELD_NUMBER: _builtins.int
+    CHILD_FIELD_NUMBER: _builtins.int
     task: _builtins.str
     """tenants/{tenant}/tasks/{task}"""
     phase: _task_pb2.TaskPhase.ValueType
     """Unset if there is no such task."""
     when: _task_pb2.DependencyCondition.ValueType
     """How it has to end."""
+    child: _builtins.bool
+    """It is a child that the task waits for, not one of spec.after."""
     def __init__(
         self,
         *,
         task: _builtins.str = ...,
         phase: _task_pb2.TaskPhase.ValueType = ...,
         when: _task_pb2.DependencyCondition.ValueType = ...,
+        child: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["phase", b"phase", "task", b"task", "when", b"when"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["child", b"child", "phase", b"phase", "task", b"task", "when", b"when"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -70,6 +70,11 @@ class LeaseServiceStub:
                 request_serializer=taskyard_dot_v1_dot_lease__service__pb2.CreateChildTasksRequest.SerializeToString,
                 response_deserializer=taskyard_dot_v1_dot_lease__service__pb2.CreateChildTasksResponse.FromString,
                 _registered_method=True)
+        self.ReadChildOutcomes = channel.unary_unary(
+                '/taskyard.v1.LeaseService/ReadChildOutcomes',
+                request_serializer=taskyard_dot_v1_dot_lease__service__pb2.ReadChildOutcomesRequest.SerializeToString,
+                response_deserializer=taskyard_dot_v1_dot_lease__service__pb2.ReadChildOutcomesResponse.FromString,
+                _registered_method=True)
         self.WatchQueue = channel.unary_stream(
                 '/taskyard.v1.LeaseService/WatchQueue',
                 request_serializer=taskyard_dot_v1_dot_lease__service__pb2.WatchQueueRequest.SerializeToString,
@@ -153,6 +158,18 @@ class LeaseServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReadChildOutcomes(self, request, context):
+        """Reads how children of a leased task have ended, archived ones included.  While one of them is
+        live, only which have ended is returned, without results.  The response has at least one
+        outcome and about 3 MiB at most: call again for the others.  What is no child of the task is
+        not found.
+        Errors: ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD); NOT_FOUND;
+        INVALID_ARGUMENT (FIELD_INVALID).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def WatchQueue(self, request, context):
         """Streams changed lanes, classes and tenants, and verdicts for lease holders.  The first
         response is complete; a full one follows every 30 s and replaces lost updates.
@@ -208,6 +225,11 @@ def add_LeaseServiceServicer_to_server(servicer, server):
                     servicer.CreateChildTasks,
                     request_deserializer=taskyard_dot_v1_dot_lease__service__pb2.CreateChildTasksRequest.FromString,
                     response_serializer=taskyard_dot_v1_dot_lease__service__pb2.CreateChildTasksResponse.SerializeToString,
+            ),
+            'ReadChildOutcomes': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadChildOutcomes,
+                    request_deserializer=taskyard_dot_v1_dot_lease__service__pb2.ReadChildOutcomesRequest.FromString,
+                    response_serializer=taskyard_dot_v1_dot_lease__service__pb2.ReadChildOutcomesResponse.SerializeToString,
             ),
             'WatchQueue': grpc.unary_stream_rpc_method_handler(
                     servicer.WatchQueue,
@@ -410,6 +432,33 @@ class LeaseService:
             '/taskyard.v1.LeaseService/CreateChildTasks',
             taskyard_dot_v1_dot_lease__service__pb2.CreateChildTasksRequest.SerializeToString,
             taskyard_dot_v1_dot_lease__service__pb2.CreateChildTasksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadChildOutcomes(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/taskyard.v1.LeaseService/ReadChildOutcomes',
+            taskyard_dot_v1_dot_lease__service__pb2.ReadChildOutcomesRequest.SerializeToString,
+            taskyard_dot_v1_dot_lease__service__pb2.ReadChildOutcomesResponse.FromString,
             options,
             channel_credentials,
             insecure,

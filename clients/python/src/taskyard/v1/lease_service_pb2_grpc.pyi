@@ -80,6 +80,14 @@ class LeaseServiceStub:
     (FIELD_INVALID); per child as
     TaskService.CreateTask, with requests[i]. before the field.
     """
+    ReadChildOutcomes: _grpc.UnaryUnaryMultiCallable[_lease_service_pb2.ReadChildOutcomesRequest, _lease_service_pb2.ReadChildOutcomesResponse]
+    """Reads how children of a leased task have ended, archived ones included.  While one of them is
+    live, only which have ended is returned, without results.  The response has at least one
+    outcome and about 3 MiB at most: call again for the others.  What is no child of the task is
+    not found.
+    Errors: ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD); NOT_FOUND;
+    INVALID_ARGUMENT (FIELD_INVALID).
+    """
     WatchQueue: _grpc.UnaryStreamMultiCallable[_lease_service_pb2.WatchQueueRequest, _lease_service_pb2.WatchQueueResponse]
     """Streams changed lanes, classes and tenants, and verdicts for lease holders.  The first
     response is complete; a full one follows every 30 s and replaces lost updates.
@@ -134,6 +142,14 @@ class LeaseServiceAsyncStub(LeaseServiceStub):
     Errors: ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD); INVALID_ARGUMENT
     (FIELD_INVALID); per child as
     TaskService.CreateTask, with requests[i]. before the field.
+    """
+    ReadChildOutcomes: _aio.UnaryUnaryMultiCallable[_lease_service_pb2.ReadChildOutcomesRequest, _lease_service_pb2.ReadChildOutcomesResponse]  # type: ignore[assignment]
+    """Reads how children of a leased task have ended, archived ones included.  While one of them is
+    live, only which have ended is returned, without results.  The response has at least one
+    outcome and about 3 MiB at most: call again for the others.  What is no child of the task is
+    not found.
+    Errors: ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD); NOT_FOUND;
+    INVALID_ARGUMENT (FIELD_INVALID).
     """
     WatchQueue: _aio.UnaryStreamMultiCallable[_lease_service_pb2.WatchQueueRequest, _lease_service_pb2.WatchQueueResponse]  # type: ignore[assignment]
     """Streams changed lanes, classes and tenants, and verdicts for lease holders.  The first
@@ -221,6 +237,19 @@ class LeaseServiceServicer:
         Errors: ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD); INVALID_ARGUMENT
         (FIELD_INVALID); per child as
         TaskService.CreateTask, with requests[i]. before the field.
+        """
+
+    def ReadChildOutcomes(
+        self,
+        request: _lease_service_pb2.ReadChildOutcomesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_lease_service_pb2.ReadChildOutcomesResponse, _abc.Awaitable[_lease_service_pb2.ReadChildOutcomesResponse]]:
+        """Reads how children of a leased task have ended, archived ones included.  While one of them is
+        live, only which have ended is returned, without results.  The response has at least one
+        outcome and about 3 MiB at most: call again for the others.  What is no child of the task is
+        not found.
+        Errors: ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD); NOT_FOUND;
+        INVALID_ARGUMENT (FIELD_INVALID).
         """
 
     def WatchQueue(

@@ -1111,3 +1111,61 @@ class SubmitChildTasksResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SubmitChildTasksResponse: _TypeAlias = SubmitChildTasksResponse  # noqa: Y015
+
+@_typing.final
+class FetchChildOutcomesRequest(_message.Message):
+    """Request of FetchChildOutcomes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUNNER_ID_FIELD_NUMBER: _builtins.int
+    LEASE_FIELD_NUMBER: _builtins.int
+    TASKS_FIELD_NUMBER: _builtins.int
+    runner_id: _builtins.str
+    """Runner that holds the lease."""
+    @_builtins.property
+    def lease(self) -> _lease_pb2.LeaseRef:
+        """Of the parent."""
+
+    @_builtins.property
+    def tasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """tenants/{tenant}/tasks/{task}, children of the parent."""
+
+    def __init__(
+        self,
+        *,
+        runner_id: _builtins.str = ...,
+        lease: _lease_pb2.LeaseRef | None = ...,
+        tasks: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["lease", b"lease"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["lease", b"lease", "runner_id", b"runner_id", "tasks", b"tasks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FetchChildOutcomesRequest: _TypeAlias = FetchChildOutcomesRequest  # noqa: Y015
+
+@_typing.final
+class FetchChildOutcomesResponse(_message.Message):
+    """Response of FetchChildOutcomes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OUTCOMES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def outcomes(self) -> _containers.RepeatedCompositeFieldContainer[_lease_pb2.ChildOutcome]:
+        """Of the first tasks of the request, same order."""
+
+    def __init__(
+        self,
+        *,
+        outcomes: _abc.Iterable[_lease_pb2.ChildOutcome] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["outcomes", b"outcomes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FetchChildOutcomesResponse: _TypeAlias = FetchChildOutcomesResponse  # noqa: Y015

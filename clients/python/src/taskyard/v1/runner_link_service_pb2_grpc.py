@@ -50,6 +50,11 @@ class RunnerLinkServiceStub:
                 request_serializer=taskyard_dot_v1_dot_runner__link__service__pb2.SubmitChildTasksRequest.SerializeToString,
                 response_deserializer=taskyard_dot_v1_dot_runner__link__service__pb2.SubmitChildTasksResponse.FromString,
                 _registered_method=True)
+        self.FetchChildOutcomes = channel.unary_unary(
+                '/taskyard.v1.RunnerLinkService/FetchChildOutcomes',
+                request_serializer=taskyard_dot_v1_dot_runner__link__service__pb2.FetchChildOutcomesRequest.SerializeToString,
+                response_deserializer=taskyard_dot_v1_dot_runner__link__service__pb2.FetchChildOutcomesResponse.FromString,
+                _registered_method=True)
 
 
 class RunnerLinkServiceServicer:
@@ -86,6 +91,15 @@ class RunnerLinkServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FetchChildOutcomes(self, request, context):
+        """Reads how children of a task the runner has leased have ended, see
+        LeaseService.ReadChildOutcomes.  Safe to repeat.
+        Errors: as there.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_RunnerLinkServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -103,6 +117,11 @@ def add_RunnerLinkServiceServicer_to_server(servicer, server):
                     servicer.SubmitChildTasks,
                     request_deserializer=taskyard_dot_v1_dot_runner__link__service__pb2.SubmitChildTasksRequest.FromString,
                     response_serializer=taskyard_dot_v1_dot_runner__link__service__pb2.SubmitChildTasksResponse.SerializeToString,
+            ),
+            'FetchChildOutcomes': grpc.unary_unary_rpc_method_handler(
+                    servicer.FetchChildOutcomes,
+                    request_deserializer=taskyard_dot_v1_dot_runner__link__service__pb2.FetchChildOutcomesRequest.FromString,
+                    response_serializer=taskyard_dot_v1_dot_runner__link__service__pb2.FetchChildOutcomesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -187,6 +206,33 @@ class RunnerLinkService:
             '/taskyard.v1.RunnerLinkService/SubmitChildTasks',
             taskyard_dot_v1_dot_runner__link__service__pb2.SubmitChildTasksRequest.SerializeToString,
             taskyard_dot_v1_dot_runner__link__service__pb2.SubmitChildTasksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FetchChildOutcomes(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/taskyard.v1.RunnerLinkService/FetchChildOutcomes',
+            taskyard_dot_v1_dot_runner__link__service__pb2.FetchChildOutcomesRequest.SerializeToString,
+            taskyard_dot_v1_dot_runner__link__service__pb2.FetchChildOutcomesResponse.FromString,
             options,
             channel_credentials,
             insecure,

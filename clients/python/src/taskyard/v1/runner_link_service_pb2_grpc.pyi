@@ -109,6 +109,11 @@ class RunnerLinkServiceStub:
     repeat.
     Errors: as there.
     """
+    FetchChildOutcomes: _grpc.UnaryUnaryMultiCallable[_runner_link_service_pb2.FetchChildOutcomesRequest, _runner_link_service_pb2.FetchChildOutcomesResponse]
+    """Reads how children of a task the runner has leased have ended, see
+    LeaseService.ReadChildOutcomes.  Safe to repeat.
+    Errors: as there.
+    """
 
 @_typing.type_check_only
 class RunnerLinkServiceAsyncStub(RunnerLinkServiceStub):
@@ -131,6 +136,11 @@ class RunnerLinkServiceAsyncStub(RunnerLinkServiceStub):
     SubmitChildTasks: _aio.UnaryUnaryMultiCallable[_runner_link_service_pb2.SubmitChildTasksRequest, _runner_link_service_pb2.SubmitChildTasksResponse]  # type: ignore[assignment]
     """Creates tasks for a task the runner has leased, see LeaseService.CreateChildTasks.  Safe to
     repeat.
+    Errors: as there.
+    """
+    FetchChildOutcomes: _aio.UnaryUnaryMultiCallable[_runner_link_service_pb2.FetchChildOutcomesRequest, _runner_link_service_pb2.FetchChildOutcomesResponse]  # type: ignore[assignment]
+    """Reads how children of a task the runner has leased have ended, see
+    LeaseService.ReadChildOutcomes.  Safe to repeat.
     Errors: as there.
     """
 
@@ -167,6 +177,16 @@ class RunnerLinkServiceServicer:
     ) -> _typing.Union[_runner_link_service_pb2.SubmitChildTasksResponse, _abc.Awaitable[_runner_link_service_pb2.SubmitChildTasksResponse]]:
         """Creates tasks for a task the runner has leased, see LeaseService.CreateChildTasks.  Safe to
         repeat.
+        Errors: as there.
+        """
+
+    def FetchChildOutcomes(
+        self,
+        request: _runner_link_service_pb2.FetchChildOutcomesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_runner_link_service_pb2.FetchChildOutcomesResponse, _abc.Awaitable[_runner_link_service_pb2.FetchChildOutcomesResponse]]:
+        """Reads how children of a task the runner has leased have ended, see
+        LeaseService.ReadChildOutcomes.  Safe to repeat.
         Errors: as there.
         """
 

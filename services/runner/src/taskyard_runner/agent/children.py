@@ -1,25 +1,31 @@
-"""Tasks that running tasks create: passed on to the scheduler under the lease of the run."""
+"""Tasks that running tasks create, and their outcomes: through the scheduler, under the lease of the run."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import grpc
 import grpc.aio
 from google.protobuf import json_format
+from google.protobuf.message import Message
 
 from taskyard.errors import Code
 from taskyard.status import from_rpc_error
-from taskyard.v1.lease_pb2 import ChildTask
-from taskyard.v1.runner_link_service_pb2 import SubmitChildTasksRequest
+from taskyard.v1.lease_pb2 import ChildOutcome, ChildTask
+from taskyard.v1.runner_link_service_pb2 import FetchChildOutcomesRequest, SubmitChildTasksRequest
 from taskyard.v1.runner_link_service_pb2_grpc import RunnerLinkServiceStub
-from taskyard.v1.task_pb2 import Task
+from taskyard.v1.task_pb2 import Task, TaskPhase
 from taskyard_runner.agent.run import AgentRun
+from taskyard_runner.executors.function import JSON, text_of
 
 _TIMEOUT = 10.0
 _ATTEMPTS = 6
 _BACKOFF = 0.25
+# Spawned children of one request; the bytes stay below the 4 MiB that gRPC receives by default.
+_BATCH = 100
+_BATCH_BYTES = 2 << 20
 _PASSING = (Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED)
 
 
@@ -38,17 +44,33 @@ class Children:
         self._stub: Any = RunnerLinkServiceStub(channel)
         self._runner_id = runner_id
 
-    async def create(self, run: AgentRun, tasks: list[Any]) -> list[str]:
-        """The names of the children; each key makes a repetition harmless. Raises ChildrenRefused."""
-        request = SubmitChildTasksRequest(
-            runner_id=self._runner_id,
-            lease=run.lease,
-            children=[_child(item, number) for number, item in enumerate(tasks)],
+    async def create(self, run: AgentRun, tasks: list[Any], *, spawned: bool = False) -> list[str]:
+        """The names of the children; each key makes a repetition harmless. Raises ChildrenRefused.
+
+        Spawned ones are created in batches, others all or none.
+        """
+        children = [_child(item, number, spawned) for number, item in enumerate(tasks)]
+        names: list[str] = []
+        for batch in _batches(children) if spawned else [children]:
+            request = SubmitChildTasksRequest(runner_id=self._runner_id, lease=run.lease, children=batch)
+            response = await self._call(self._stub.SubmitChildTasks, request)
+            names += response.tasks
+        return names
+
+    async def outcomes(self, run: AgentRun, tasks: list[Any]) -> list[list[Any]]:
+        """How the first of these children have ended, all of them if one is live: name, phase (empty: live),
+        result and its type, code and message of the error. Raises ChildrenRefused.
+        """
+        request = FetchChildOutcomesRequest(
+            runner_id=self._runner_id, lease=run.lease, tasks=[str(task) for task in tasks]
         )
+        response = await self._call(self._stub.FetchChildOutcomes, request)
+        return [_outcome(one) for one in response.outcomes]
+
+    async def _call(self, method: Callable[..., Awaitable[Any]], request: Message) -> Any:
         for attempt in range(_ATTEMPTS):
             try:
-                response = await self._stub.SubmitChildTasks(request, timeout=_TIMEOUT)
-                return list(response.tasks)
+                return await method(request, timeout=_TIMEOUT)
             except grpc.RpcError as error:
                 failure = from_rpc_error(error)
                 if failure.code not in _PASSING or attempt == _ATTEMPTS - 1:
@@ -57,9 +79,30 @@ class Children:
         raise AssertionError("the last attempt returns or raises")
 
 
-def _child(item: Any, number: int) -> ChildTask:
+def _batches(children: list[ChildTask]) -> Iterator[list[ChildTask]]:
+    """Parts that one request may carry, by number and by bytes."""
+    batch: list[ChildTask] = []
+    size = 0
+    for child in children:
+        if batch and (len(batch) == _BATCH or size + child.ByteSize() > _BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(child)
+        size += child.ByteSize()
+    if batch:
+        yield batch
+
+
+def _outcome(child: ChildOutcome) -> list[Any]:
+    phase = TaskPhase.Name(child.phase).removeprefix("TASK_PHASE_") if child.phase else ""
+    output = child.result.output
+    raw = text_of(output.raw) if output.WhichOneof("value") else None
+    return [child.task, phase, raw, output.content_type or JSON, child.error.code, child.error.message]
+
+
+def _child(item: Any, number: int, spawned: bool) -> ChildTask:
     try:
         task = json_format.ParseDict(item["task"], Task())
-        return ChildTask(task=task, key=item["key"])
+        return ChildTask(task=task, key=item["key"], spawned=spawned)
     except (json_format.ParseError, KeyError, TypeError) as error:
         raise ChildrenRefused(f"children[{number}] is no task: {error}", "FIELD_INVALID") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from taskyard.v1.lease_pb2 import RunReport
+from taskyard.v1.lease_pb2 import RELEASE_REASON_WAITING, RunReport
 from taskyard_runner.agent.log_lines import set_time
 from taskyard_runner.agent.run import AgentRun
 
@@ -26,7 +26,10 @@ class Ended(NamedTuple):
 def implies_start(outcome: RunReport, *, began: bool = False) -> bool:
     """Whether the outcome is reported with a start: not if the run was stopped before it started."""
     kind = outcome.WhichOneof("report")
-    return kind != "released" and (began or kind != "cancelled")
+    if kind == "released":
+        # One that waits for children has run until then.
+        return outcome.released.reason == RELEASE_REASON_WAITING
+    return began or kind != "cancelled"
 
 
 def reports_of(end: Ended) -> list[RunReport]:

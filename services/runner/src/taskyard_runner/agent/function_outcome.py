@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from taskyard.v1.common_pb2 import ERROR_CLASS_TRANSIENT
-from taskyard.v1.lease_pb2 import RELEASE_REASON_LOST, RunReport
+from taskyard.v1.lease_pb2 import RELEASE_REASON_LOST, RELEASE_REASON_WAITING, RunReport
 from taskyard_runner.agent import outcome
 from taskyard_runner.agent.function_host import FunctionRun
 from taskyard_runner.executors import function
@@ -17,6 +17,10 @@ def ended(run: FunctionRun, answer: dict[str, Any] | None) -> RunReport | None:
     """The outcome of a function that ended: its own, unless it answered a stop."""
     if run.reason == StopReason.ABORT:
         return None
+    if answer is not None and "waiting" in answer:
+        report = outcome.released(RELEASE_REASON_WAITING, "it waits for children")
+        report.released.wait_for.extend(answer["waiting"])
+        return report
     if answer is not None and "stopped" in answer:
         reason = run.reason or StopReason.SHUTDOWN
         return outcome.judge({"stop_reason": reason}, run.directory)

@@ -1,4 +1,6 @@
-"""What workloads ask and the agent answers: keep a checkpoint, create tasks, is my lease still good."""
+"""What workloads ask and the agent answers: keep a checkpoint, create tasks, read what became of them, is my
+lease still good.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,11 @@ class Requests:
         elif request.get("op") == "checkpoint":
             self._keep(run, request, answer)
         elif request.get("op") == "create":
-            self._spawn(self._create(run, request, answer))
+            self._spawn(self._relay(self._create(run, request), answer))
+        elif request.get("op") == "spawn":
+            self._spawn(self._relay(self._create(run, request, spawned=True), answer))
+        elif request.get("op") == "children":
+            self._spawn(self._relay(self._outcomes(run, request), answer))
         else:
             answer({"ok": False, "error": f"unknown op {request.get('op')!r}"})
 
@@ -78,9 +84,16 @@ class Requests:
         else:
             answer({"ok": True, "sequence": sequence, "stored": True})
 
-    async def _create(self, run: AgentRun, request: Message, answer: Answer) -> None:
+    async def _create(self, run: AgentRun, request: Message, *, spawned: bool = False) -> Message:
+        tasks = request.get("tasks") or []
+        return {"tasks": await self._children.create(run, tasks, spawned=spawned)}
+
+    async def _outcomes(self, run: AgentRun, request: Message) -> Message:
+        return {"children": await self._children.outcomes(run, request.get("tasks") or [])}
+
+    async def _relay(self, work: Coroutine[Any, Any, Message], answer: Answer) -> None:
         try:
-            answer({"ok": True, "tasks": await self._children.create(run, request.get("tasks") or [])})
+            answer({"ok": True, **await work})
         except ChildrenRefused as error:
             answer({"ok": False, "error": str(error), "code": error.reason})
 

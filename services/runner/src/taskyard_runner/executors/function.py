@@ -71,7 +71,7 @@ def describe(
     """All that the host needs to call the function, and the next agent to restore the run."""
     lease, spec = assignment.lease, assignment.spec
     payload = spec.payload
-    raw = _text(payload.raw) if payload.WhichOneof("value") else None
+    raw = text_of(payload.raw) if payload.WhichOneof("value") else None
     extra = _timing(spec)
     if payload.content_type and payload.content_type != JSON:
         extra["content_type"] = payload.content_type
@@ -88,7 +88,7 @@ def describe(
     if assignment.inputs:
         extra["inputs"] = {
             one.alias: [
-                _text(one.result.output.raw) if one.result.output.WhichOneof("value") else None,
+                text_of(one.result.output.raw) if one.result.output.WhichOneof("value") else None,
                 one.result.output.content_type or JSON,
             ]
             for one in assignment.inputs
@@ -154,7 +154,8 @@ def lease_of(row: Row) -> LeaseRef:
     return LeaseRef(task=row[2], generation=row[3], lease_id=row[4])
 
 
-def _text(content: bytes) -> Any:
+def text_of(content: bytes) -> Any:
+    """Bytes as a host takes them: text, or {"b64": …} where they are no UTF-8."""
     try:
         return content.decode()
     except UnicodeDecodeError:

@@ -1,9 +1,11 @@
 """Functions for `taskyard-runner --app module:app`: register them, and use the context they are given."""
 
 from taskyard_runner.functions.app import App, task
-from taskyard_runner.functions.context import AsyncContext, Child, Context, Entity
+from taskyard_runner.functions.children import Child, Spawned
+from taskyard_runner.functions.context import AsyncContext, Context, Entity
 from taskyard_runner.functions.errors import (
     Cancelled,
+    ChildFailed,
     FunctionError,
     InvalidPayload,
     InvalidResult,
@@ -17,6 +19,7 @@ __all__ = [
     "AsyncContext",
     "Cancelled",
     "Child",
+    "ChildFailed",
     "Context",
     "Entity",
     "FunctionError",
@@ -24,6 +27,7 @@ __all__ = [
     "InvalidResult",
     "Permanent",
     "RequestFailed",
+    "Spawned",
     "Transient",
     "task",
 ]

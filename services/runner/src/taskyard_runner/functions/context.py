@@ -7,7 +7,6 @@ AsyncContext that wait for the runner are awaited.
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextvars
 import itertools
 import json
@@ -16,14 +15,14 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
+from taskyard_runner.functions import children as of_children
+from taskyard_runner.functions.children import Child, Spawned, Spawning, Steps
 from taskyard_runner.functions.errors import Cancelled, RequestFailed
-from taskyard_runner.functions.work import JSON, Work
+from taskyard_runner.functions.work import JSON, Work, encode
 
-_BYTES = "application/octet-stream"
 _LEVELS = ("debug", "info", "warning", "error", "critical")
 
 # The run that the calling code belongs to, for log records and output.
@@ -51,31 +50,6 @@ class Entity(NamedTuple):
     id: str
 
 
-@dataclass(frozen=True)
-class Child:
-    """A task to create: a function with its payload, or any `spec` of TaskSpec's fields in JSON form.
-
-    With a `key` there is one child of that key, however often the parent is run (as long as request ids are
-    remembered); without one, a repeated run creates it again.
-    """
-
-    function: str = ""
-    payload: Any = None
-    key: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    spec: Mapping[str, Any] = field(default_factory=dict)
-
-    def message(self) -> dict[str, Any]:
-        """The task as the runner passes it on."""
-        spec = dict(self.spec)
-        if self.function:
-            spec["execution"] = {"function": {"function": self.function}}
-        if self.payload is not None:
-            content, content_type = encode(self.payload)
-            spec["payload"] = {"raw": base64.b64encode(content).decode(), "content_type": content_type}
-        return {"spec": spec, "metadata": {"labels": dict(self.labels)}}
-
-
 class BaseContext:
     """What both kinds of context share."""
 
@@ -90,6 +64,9 @@ class BaseContext:
         self.stop_handled = False
         # The numbers of the result, by name.
         self.reported_metrics: dict[str, float] = {}
+        self._spawning = Spawning()
+        # The live children that the run has ended for, to be called again when they have ended.
+        self.waits_for: list[str] = []
 
     @property
     def payload(self) -> Any:
@@ -254,6 +231,9 @@ class BaseContext:
         key = child.key or f"{self._work.generation}/{next(self._numbers)}"
         return {"key": key, "task": child.message()}
 
+    def _gathering(self, children: Sequence[Spawned], return_exceptions: bool) -> Steps:
+        return of_children.gather(children, return_exceptions=return_exceptions, waits_for=self.waits_for)
+
 
 class Context(BaseContext):
     """For plain functions."""
@@ -288,6 +268,42 @@ class Context(BaseContext):
     def create_all(self, children: Sequence[Child]) -> list[str]:
         """Create all these children or none; their names. Raises RequestFailed."""
         return list(self._ask(self._creation(children))["tasks"])
+
+    def spawn(
+        self,
+        function: str = "",
+        payload: Any = None,
+        *,
+        key: str = "",
+        labels: Mapping[str, str] | None = None,
+        **spec: Any,
+    ) -> Spawned:
+        """Create a child to wait for with gather; once, however often the function starts again.
+
+        Without a key it is found by its position: spawn the same children in the same order. See Child.
+        Raises RequestFailed, ValueError for a key of digits.
+        """
+        return self.spawn_all([Child(function, payload, key, labels or {}, spec)])[0]
+
+    def spawn_all(self, children: Sequence[Child]) -> list[Spawned]:
+        """Spawn many children, in batches. Raises as spawn."""
+        request = self._spawning.request(children)
+        return of_children.spawned(request, self._ask(request) if children else {"tasks": []})
+
+    def gather(self, *children: Spawned, return_exceptions: bool = False) -> list[Any]:
+        """The results of spawned children, in this order.
+
+        While one of them is live this ends the run: the function is called again, from its beginning, when
+        they have ended. Raises ChildFailed for the first that did not succeed, or returns it in the place of
+        the result; RequestFailed.
+        """
+        steps = self._gathering(children, return_exceptions)
+        try:
+            request = next(steps)
+            while True:
+                request = steps.send(self._ask(request))
+        except StopIteration as done:
+            return list(done.value)
 
     def check_fence(self) -> bool:
         """Whether this runner still holds the lease."""
@@ -324,6 +340,33 @@ class AsyncContext(BaseContext):
         """As Context.create_all."""
         return list((await self._ask(self._creation(children)))["tasks"])
 
+    async def spawn(
+        self,
+        function: str = "",
+        payload: Any = None,
+        *,
+        key: str = "",
+        labels: Mapping[str, str] | None = None,
+        **spec: Any,
+    ) -> Spawned:
+        """As Context.spawn."""
+        return (await self.spawn_all([Child(function, payload, key, labels or {}, spec)]))[0]
+
+    async def spawn_all(self, children: Sequence[Child]) -> list[Spawned]:
+        """As Context.spawn_all."""
+        request = self._spawning.request(children)
+        return of_children.spawned(request, await self._ask(request) if children else {"tasks": []})
+
+    async def gather(self, *children: Spawned, return_exceptions: bool = False) -> list[Any]:
+        """As Context.gather."""
+        steps = self._gathering(children, return_exceptions)
+        try:
+            request = next(steps)
+            while True:
+                request = steps.send(await self._ask(request))
+        except StopIteration as done:
+            return list(done.value)
+
     async def check_fence(self) -> bool:
         """As Context.check_fence."""
         return bool((await self._ask({"op": "fence"}))["current"])
@@ -332,13 +375,6 @@ class AsyncContext(BaseContext):
         # A stop must not interrupt a checkpoint in flight.
         future = asyncio.wrap_future(self._port.ask(self._work.run, message))
         return _unpack(await asyncio.shield(future))
-
-
-def encode(value: Any) -> tuple[bytes, str]:
-    """A value as it is stored: bytes as they are, everything else as JSON. Raises TypeError, ValueError."""
-    if isinstance(value, bytes | bytearray | memoryview):
-        return bytes(value), _BYTES
-    return json.dumps(value).encode(), JSON
 
 
 def _unpack(answer: dict[str, Any]) -> dict[str, Any]:

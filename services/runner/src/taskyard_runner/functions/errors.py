@@ -4,7 +4,8 @@ FunctionError
 ├── Transient        retried under the task's policy
 ├── Permanent        never retried
 │   ├── InvalidPayload
-│   └── InvalidResult
+│   ├── InvalidResult
+│   └── ChildFailed  a child that the function waited for did not succeed
 └── Cancelled        a stop was asked for, and the function obeys
 """
 
@@ -48,6 +49,29 @@ class InvalidResult(Permanent):
     """The function's return value cannot be stored as a result."""
 
     code = "INVALID_RESULT"
+
+
+class ChildFailed(Permanent):
+    """A spawned child did not succeed; the function that starts again would find the same outcome.
+
+    `task` is the child's name, `phase` how it ended (such as FAILED), `error_code` and `error_message` why.
+    """
+
+    code = "CHILD_FAILED"
+
+    def __init__(self, task: str, phase: str, error_code: str = "", error_message: str = "") -> None:
+        why = f": {error_code}" if error_code else ""
+        why += f": {error_message}" if error_message else ""
+        super().__init__(f"child {task} ended as {phase}{why}")
+        self.task, self.phase = task, phase
+        self.error_code, self.error_message = error_code, error_message
+
+
+class Waiting(BaseException):
+    """Ends a run whose function waits for children; gather raises it, and the host handles it.
+
+    No Exception, so that a function's own `except Exception` lets it pass.
+    """
 
 
 class Cancelled(FunctionError):

@@ -138,14 +138,18 @@ class Host:
         stopped = bool(run.stop_reason) and (
             run.stop_handled or isinstance(error, Cancelled | asyncio.CancelledError)
         )
+        # Whatever the function did after its gather: it is called again when the children have ended.
+        waits = bool(run.waits_for) and not stopped
         try:
             if stopped:
                 outcome = {"stopped": True}
+            elif waits:
+                outcome = {"waiting": run.waits_for}
             elif error is None:
                 outcome = verdict.succeeded(value, run.reported_metrics)
         except Permanent as refused:
             error = refused
-        if error is not None and not stopped:
+        if error is not None and not stopped and not waits:
             outcome = verdict.failed(error, function)
             if not isinstance(error, InvalidPayload):
                 with contextlib.suppress(OSError):

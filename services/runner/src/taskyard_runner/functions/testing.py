@@ -17,9 +17,9 @@ from typing import Any
 
 from taskyard_runner.functions import context, verdict
 from taskyard_runner.functions.app import App, Function
-from taskyard_runner.functions.context import AsyncContext, BaseContext, Context, encode, write_file
-from taskyard_runner.functions.errors import Cancelled
-from taskyard_runner.functions.work import JSON, Work
+from taskyard_runner.functions.context import AsyncContext, BaseContext, Context, write_file
+from taskyard_runner.functions.errors import Cancelled, ChildFailed, Waiting
+from taskyard_runner.functions.work import BYTES, JSON, Work, decode, encode
 
 _TASK = "tenants/test/tasks/test"
 
@@ -61,8 +61,10 @@ class TestRun:
     logs: list[tuple[str, str]] = field(default_factory=list)
     checkpoints: list[Any] = field(default_factory=list)
     metrics: dict[str, float] = field(default_factory=dict)
-    # Tasks it created, as TaskSpec's fields in JSON form.
+    # Tasks it created or spawned, as TaskSpec's fields in JSON form.
     children: list[dict[str, Any]] = field(default_factory=list)
+    # How often it ended to wait for children, and was called again.
+    waits: int = 0
 
 
 class _TestPort:
@@ -70,6 +72,9 @@ class _TestPort:
 
     def __init__(self, recorded: TestRun) -> None:
         self._recorded = recorded
+        # Spawned children by name: the spec, and the outcome once there is one.
+        self.spawned: dict[str, dict[str, Any]] = {}
+        self.outcomes: dict[str, list[Any]] = {}
 
     def progress(self, run: str, progress: dict[str, Any]) -> None:
         self._recorded.progress.append(Progress(**progress))
@@ -92,9 +97,20 @@ class _TestPort:
             first = len(self._recorded.children) + 1
             self._recorded.children += [item["task"]["spec"] for item in message["tasks"]]
             answer["tasks"] = [f"{_TASK}-child-{first + n}" for n in range(len(message["tasks"]))]
+        if message["op"] == "spawn":
+            answer["tasks"] = [self._spawn(item["key"], item["task"]["spec"]) for item in message["tasks"]]
+        if message["op"] == "children":
+            live = ["", None, JSON, "", ""]
+            answer["children"] = [[task, *self.outcomes.get(task, live)] for task in message["tasks"]]
         future: Future[dict[str, Any]] = Future()
         future.set_result(answer)
         return future
+
+    def _spawn(self, key: str, spec: dict[str, Any]) -> str:
+        task = f"{_TASK}.{key}"
+        if self.spawned.setdefault(task, spec) is spec:
+            self._recorded.children.append(spec)
+        return task
 
 
 def run(
@@ -107,13 +123,16 @@ def run(
     config: Any = None,
     env: Mapping[str, str] | None = None,
     inputs: Mapping[str, Any] | None = None,
+    child_results: Mapping[str, Any] | None = None,
     stop: str = "",
     entity: tuple[str, str] | None = None,
     max_steps: int | None = None,
 ) -> TestRun:
     """Call a function to its end. With `stop` (such as "cancel") it is asked to stop before it begins.
 
-    Raises KeyError if the app has no such function. Not inside a running event loop: there, await `arun`.
+    One that waits for children is called again with their results: those of `child_results` by key or
+    function (an exception is a failure), else those of the app's own functions, which are called. Raises
+    KeyError if the app has no such function. Not inside a running event loop: there, await `arun`.
     """
     return asyncio.run(
         arun(
@@ -125,6 +144,7 @@ def run(
             config=config,
             env=env,
             inputs=inputs,
+            child_results=child_results,
             stop=stop,
             entity=entity,
             max_steps=max_steps,
@@ -142,6 +162,7 @@ async def arun(
     config: Any = None,
     env: Mapping[str, str] | None = None,
     inputs: Mapping[str, Any] | None = None,
+    child_results: Mapping[str, Any] | None = None,
     stop: str = "",
     entity: tuple[str, str] | None = None,
     max_steps: int | None = None,
@@ -166,8 +187,43 @@ async def arun(
             extra["restored"] = file.name
             write_file(file.name, content)
         work = Work("test", name, _TASK, 1, 1, attempt, _raw(payload, extra), extra)
-        await _call(function, work, recorded, stop)
+        port = _TestPort(recorded)
+        while awaited := await _call(function, work, recorded, stop, port):
+            recorded.waits += 1
+            for task in awaited:
+                key, spec = task.rpartition(".")[2], port.spawned[task]
+                port.outcomes[task] = await _child_outcome(app, key, spec, child_results or {})
     return recorded
+
+
+async def _child_outcome(app: App, key: str, spec: Mapping[str, Any], given: Mapping[str, Any]) -> list[Any]:
+    """How a spawned child ends, as a runner passes it on."""
+    name = spec.get("execution", {}).get("function", {}).get("function", "")
+    if key in given or name in given:
+        value = given[key] if key in given else given[name]
+        if isinstance(value, ChildFailed):
+            return [value.phase, None, JSON, value.error_code, value.error_message]
+        if isinstance(value, Exception):
+            found = verdict.failed(value, app.get(name))["error"]
+            return ["FAILED", None, JSON, found["code"], found["message"]]
+        return ["SUCCEEDED", *_as_input(value), "", ""]
+    if app.get(name) is None:
+        raise KeyError(f"child {key} ({name or 'no function'}) has no result; give it in child_results")
+    payload = spec.get("payload")
+    value = None
+    if payload:
+        content, content_type = base64.b64decode(payload["raw"]), payload["content_type"]
+        value = content if content_type == BYTES else decode(content.decode(), content_type)
+    done = await arun(app, name, value, child_results=given)
+    if done.failure is not None:
+        return ["FAILED", None, JSON, done.failure.code, done.failure.message]
+    return ["SUCCEEDED", *_as_input(done.result), "", ""]
+
+
+def _as_input(value: Any) -> tuple[Any, str]:
+    extra: dict[str, Any] = {}
+    raw = _raw(value, extra)
+    return raw, extra.get("content_type", JSON)
 
 
 def _raw(payload: Any, extra: dict[str, Any]) -> Any:
@@ -180,8 +236,8 @@ def _raw(payload: Any, extra: dict[str, Any]) -> Any:
     return content.decode()
 
 
-async def _call(function: Function, work: Work, recorded: TestRun, stop: str) -> None:
-    port = _TestPort(recorded)
+async def _call(function: Function, work: Work, recorded: TestRun, stop: str, port: _TestPort) -> list[str]:
+    """Call it once; returns the children that it waits for, to be called again."""
     made: BaseContext = AsyncContext(work, port) if function.is_async else Context(work, port)
     if stop:
         made.request_stop(stop)
@@ -190,11 +246,15 @@ async def _call(function: Function, work: Work, recorded: TestRun, stop: str) ->
         arguments = function.signature.bind(made.payload)
         positional = (made,) if function.signature.takes_context else ()
         value = await _result(function, positional, arguments, made)
+        if made.waits_for:
+            return made.waits_for
         recorded.stopped = bool(stop) and made.stop_handled
         recorded.metrics = made.reported_metrics
         stored = None if recorded.stopped else verdict.succeeded(value)
         recorded.result = _stored(stored)
-    except (Exception, asyncio.CancelledError) as error:
+    except (Exception, asyncio.CancelledError, Waiting) as error:
+        if made.waits_for:
+            return made.waits_for
         recorded.error = error
         recorded.stopped = bool(stop) and isinstance(error, Cancelled | asyncio.CancelledError)
         if not recorded.stopped:
@@ -203,6 +263,7 @@ async def _call(function: Function, work: Work, recorded: TestRun, stop: str) ->
             recorded.failure = Failure(found["message"], found["code"], permanent, found.get("retry_after"))
     finally:
         context.current.reset(token)
+    return []
 
 
 async def _result(

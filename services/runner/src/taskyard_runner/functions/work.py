@@ -11,6 +11,7 @@ from taskyard_runner.functions.errors import InvalidPayload
 
 Row = list[Any]
 JSON = "application/json"
+BYTES = "application/octet-stream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,13 @@ def decode(raw: Any, content_type: str) -> Any:
     if content_type == JSON:
         return json.loads(raw)
     return raw if content_type.startswith("text/") else raw.encode()
+
+
+def encode(value: Any) -> tuple[bytes, str]:
+    """A value as it is stored: bytes as they are, everything else as JSON. Raises TypeError, ValueError."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value), BYTES
+    return json.dumps(value).encode(), JSON
 
 
 def parse(row: Row) -> Work:

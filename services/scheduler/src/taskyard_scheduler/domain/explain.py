@@ -99,6 +99,8 @@ class DependencyFacts:
     task: str
     phase: str
     when: str = "SUCCEEDED"
+    # It is a child that the task waits for, not one of spec.after.
+    child: bool = False
 
     @property
     def open(self) -> bool:
@@ -175,6 +177,8 @@ class Explanation:
 
 ENDED = frozenset(("SUCCEEDED", "FAILED", "TIMED_OUT", "CANCELLED", "EXHAUSTED"))
 HELD = frozenset(("SCHEDULED", "RUNNING"))
+# Children that the verdict on a waiting task names.
+_NAMED_CHILDREN = 3
 
 
 def explain(facts: Facts, candidates: Sequence[Candidate]) -> Explanation:
@@ -297,18 +301,31 @@ def _dependency(facts: Facts) -> GateVerdict:
     blocker = next((one for one in facts.dependencies if one.open), None)
     if blocker is None and not facts.open_dependencies:
         blocked = facts.task is not None and facts.task.pending_reason == "BLOCKED"
-        ended = "the tasks of spec.after have ended"
+        ended = "the tasks of spec.after, or the children that it waited for, have ended"
         if blocked:
             remedy = "wait a moment, or run the doctor's check dependencies"
             return GateVerdict(Gate.DEPENDENCY, False, f"{ended}; it is about to be released", remedy)
         return GateVerdict(Gate.DEPENDENCY, True, f"{ended} as required")
     assert blocker is not None
+    if blocker.child:
+        return _children(facts, blocker)
     group = _is_group(blocker.task)
     message = f"it waits for {blocker.task}, which is {'not complete' if group else blocker.phase}"
     if facts.open_dependencies > 1:
         message += f", and {facts.open_dependencies - 1} more"
     seen = f"what the live tasks of {blocker.task} wait for" if group else f"what {blocker.task} waits for"
     return GateVerdict(Gate.DEPENDENCY, False, message, f"see {seen}, or cancel it", blocker.task)
+
+
+def _children(facts: Facts, first: DependencyFacts) -> GateVerdict:
+    """The gate of a function that waits for tasks that it has spawned."""
+    named = [one for one in facts.dependencies if one.open][:_NAMED_CHILDREN]
+    message = "it waits for children that it has spawned: "
+    message += ", ".join(f"{one.task} ({one.phase})" for one in named)
+    if facts.open_dependencies > len(named):
+        message += f", and {facts.open_dependencies - len(named)} more"
+    remedy = f"see what {first.task} waits for, or cancel it; the task starts again once they have ended"
+    return GateVerdict(Gate.DEPENDENCY, False, message, remedy, first.task)
 
 
 def _is_group(prerequisite: str) -> bool:

@@ -109,3 +109,15 @@ class RunnerLinkServicer(RunnerLinkServiceServicer):
             )
         )
         return link.SubmitChildTasksResponse(tasks=response.tasks)
+
+    async def FetchChildOutcomes(
+        self, request: link.FetchChildOutcomesRequest, context: Context
+    ) -> link.FetchChildOutcomesResponse:
+        """How children of a task that the runner has leased have ended; taskdb checks the lease."""
+        require_leases(request.runner_id, [request.lease.task])
+        response = await self._scheduler.taskdb.read_child_outcomes(
+            lease_service_pb2.ReadChildOutcomesRequest(
+                runner_id=request.runner_id, lease=request.lease, tasks=request.tasks
+            )
+        )
+        return link.FetchChildOutcomesResponse(outcomes=response.outcomes)

@@ -15,6 +15,7 @@ POLICIES: Mapping[str, Policy] = {
     _LINK + "DownloadCheckpoint": allow(Kind.RUNNER),
     # taskdb validates the children, which may lack what their task type fills in.
     _LINK + "SubmitChildTasks": allow(Kind.RUNNER, validate=False),
+    _LINK + "FetchChildOutcomes": allow(Kind.RUNNER),
     _WORK + "ClaimTasks": allow(Kind.RUNNER, waits=True),
     _WORK + "RenewWork": allow(Kind.RUNNER),
     _WORK + "ReportWork": allow(Kind.RUNNER),

@@ -41,6 +41,8 @@ class ChangeEvent(IntEnum):
     TASK_RESET = 25
     # Its holder was asked to stop it first.
     TASK_RESET_REQUESTED = 26
+    # Its run has ended until children of it have.
+    TASK_WAITING = 27
 
     RUNNER_REGISTERED = 40
     RUNNER_CONNECTED = 41

@@ -105,10 +105,17 @@ class CancelledByHolder(HolderEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Released(HolderEvent):
-    """The holder releases the lease without an outcome."""
+    """The holder releases the lease without an outcome.
+
+    Of reason WAITING: the names of the tasks that the run waits for. Storage sets the ids of those that are
+    live children of the task, and of what one of them waits for that waits for the task, if there is such.
+    """
 
     reason: ReleaseReason
     message: str = ""
+    wait_for: tuple[str, ...] = ()
+    live: tuple[str, ...] = ()
+    cycle: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,7 +129,7 @@ class TaskState:
     result: bytes | None = None
     progress: bytes | None = None
     details: bytes | None = None
-    # Of a task with spec.after: whether it waits for one of them.
+    # Of a task with spec.after, or that has waited for children: whether it waits for one of them.
     blocked: bool | None = None
     # Some task names it in spec.after.
     has_dependents: bool = False

@@ -124,6 +124,7 @@ class ReleaseReason(IntEnum):
     NO_CAPACITY = 3
     UNSUPPORTED = 4
     LOST = 5
+    WAITING = 6
 
 
 class ErrorClass(IntEnum):

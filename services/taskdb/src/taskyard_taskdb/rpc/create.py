@@ -1,4 +1,4 @@
-"""CreateTask, BatchCreateTasks and CreateChildTasks."""
+"""CreateTask and BatchCreateTasks, and the creation of child tasks for their handler."""
 
 from __future__ import annotations
 
@@ -12,18 +12,14 @@ from taskyard.errors import (
     BatchTooLarge,
     FieldInvalid,
     InvalidArgument,
-    LeaseNotHeld,
-    StaleGeneration,
     TaskyardError,
 )
-from taskyard.v1 import common_pb2, lease_pb2, lease_service_pb2, task_service_pb2
+from taskyard.v1 import common_pb2, task_service_pb2
 from taskyard_kit import wellformed
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.domain import names
-from taskyard_taskdb.domain.group import children_group
-from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.task import Actor
-from taskyard_taskdb.domain.words import ActorType, Kind
+from taskyard_taskdb.domain.words import Kind
 from taskyard_taskdb.rpc import access, convert
 from taskyard_taskdb.rpc.create_answers import PART_SECONDS, Rest, batch_response, response
 from taskyard_taskdb.rpc.entities import EntityChecks
@@ -39,7 +35,6 @@ from taskyard_taskdb.storage.create.queues import CreateQueues
 from taskyard_taskdb.storage.create.request_ids import Method
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.read import tasks
-from taskyard_taskdb.storage.report import checkpoints
 from taskyard_taskdb.storage.tenant.stored_bytes import StoredBytes
 from taskyard_taskdb.storage.tenant.tenants import Tenant, TenantCache
 
@@ -49,7 +44,6 @@ BatchRequest = task_service_pb2.BatchCreateTasksRequest
 BatchResponse = task_service_pb2.BatchCreateTasksResponse
 
 MAX_BATCH = 1000
-MAX_CHILDREN = 100
 # The size up to which an item is compared with those before it.
 _REPEATED_BYTES = 4096
 
@@ -336,65 +330,6 @@ def _traceparent() -> str | None:
 
 def _after_reply(_: object) -> None:
     failpoints.CREATE_AFTER_REPLY.hit()
-
-
-class ChildHandler:
-    """LeaseService.CreateChildTasks: tasks that a running task creates, for its own tenant."""
-
-    def __init__(self, pool: Pool, create: CreateHandler) -> None:
-        self._pool = pool
-        self._create = create
-
-    async def CreateChildTasks(
-        self, request: lease_service_pb2.CreateChildTasksRequest, context: Any
-    ) -> lease_service_pb2.CreateChildTasksResponse:
-        """Check the lease, then create the tasks for its tenant."""
-        if not request.runner_id:
-            raise FieldInvalid.of("runner_id", "must not be empty")
-        if not 1 <= len(request.children) <= MAX_CHILDREN:
-            raise FieldInvalid.of(
-                "children", f"must have 1 to {MAX_CHILDREN} items, not {len(request.children)}"
-            )
-        validate(request.lease)
-        tenant_id, task_id = parse_task_name(request.lease.task)
-        await self._check_lease(request.runner_id, request.lease, tenant_id, task_id)
-        items = [_request(request.lease.task, child, n) for n, child in enumerate(request.children)]
-        made = await self._create.create_children(
-            tenant_id, items, Actor(ActorType.RUNNER, request.runner_id)
-        )
-        return lease_service_pb2.CreateChildTasksResponse(tasks=made)
-
-    async def _check_lease(
-        self, runner_id: str, lease: lease_pb2.LeaseRef, tenant_id: str, task_id: str
-    ) -> None:
-        # A lease may end between this check and the create; the result is as if the create had come first.
-        async with self._pool.reading() as tx:
-            holder = await checkpoints.holder(tx, tenant_id, task_id)
-        if holder is None or holder.runner_id != runner_id:
-            raise LeaseNotHeld(lease.task, lease.generation)
-        if (holder.generation, holder.lease_id) != (lease.generation, lease.lease_id):
-            raise StaleGeneration(lease.task, lease.generation, holder.generation)
-
-
-def _request(parent: str, child: lease_pb2.ChildTask, number: int) -> task_service_pb2.CreateTaskRequest:
-    if not 1 <= len(child.key) <= 256:
-        raise FieldInvalid.of(
-            f"children[{number}].key", f"must have 1 to 256 characters, not {len(child.key)}"
-        )
-    request = task_service_pb2.CreateTaskRequest(request_id=_request_id(parent, child.key))
-    request.task.spec.CopyFrom(child.task.spec)
-    metadata = request.task.metadata
-    metadata.labels.update(child.task.metadata.labels)
-    if child.task.metadata.HasField("annotations"):
-        metadata.annotations.CopyFrom(child.task.metadata.annotations)
-    metadata.parent_task = parent
-    metadata.group = child.task.metadata.group or children_group(parse_task_name(parent)[1])
-    return request
-
-
-def _request_id(parent: str, key: str) -> str:
-    digest = hashlib.sha256(f"{parent} {key}".encode()).hexdigest()
-    return f"child:{digest[:56]}"
 
 
 def at_index(error: Exception, index: int) -> Exception:

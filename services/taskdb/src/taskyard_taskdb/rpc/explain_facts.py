@@ -142,6 +142,7 @@ def _message(facts: Facts) -> Response:
             task=prerequisite_name(subject.tenant_id, state.task_id),
             phase=task_pb2.TaskPhase.ValueType(state.phase or 0),
             when=task_pb2.DependencyCondition.ValueType(state.condition),
+            child=state.child,
         )
     for limit in facts.limits:
         _fill_limit(response.limits.add(), subject.tenant_id, limit)

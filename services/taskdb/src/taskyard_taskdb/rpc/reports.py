@@ -41,6 +41,8 @@ from taskyard_taskdb.storage.transition.task_rows import Key
 from taskyard_taskdb.watch.hub import Hub
 
 MAX_REPORTS = 1000
+# Of one wait for children.
+MAX_AWAITED = 1000
 # Of status.details, which every report may add to.
 MAX_DETAILS_BYTES = 256 * 1024
 StatusRequest = task_service_pb2.ReportTaskStatusRequest
@@ -203,7 +205,14 @@ def _released(message: lease_pb2.RunReleased, common: Mapping[str, Any], field: 
         reason = ReleaseReason(message.reason)
     except ValueError:
         raise FieldInvalid.of(f"{field}.reason", f"must be a known reason, not {message.reason}") from None
-    return Released(reason=reason, message=message.message, **common)
+    if (reason is ReleaseReason.WAITING) != bool(message.wait_for) or len(message.wait_for) > MAX_AWAITED:
+        problem = f"must name 1 to {MAX_AWAITED} tasks with reason WAITING, and none with another"
+        raise FieldInvalid.of(f"{field}.wait_for", f"{problem}; it has {len(message.wait_for)}")
+    wrong = next((name for name in message.wait_for if _TASK_NAME.fullmatch(name) is None), None)
+    if wrong is not None:
+        problem = f"must be tenants/{{tenant}}/tasks/{{task}}, not {wrong[:80]!r}"
+        raise FieldInvalid.of(f"{field}.wait_for", problem)
+    return Released(reason=reason, message=message.message, wait_for=tuple(message.wait_for), **common)
 
 
 _EVENTS: Mapping[str, Callable[[Any, Mapping[str, Any], str], HolderEvent]] = {

@@ -36,7 +36,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file taskyard/v1/lease.proto.
  */
 export const file_taskyard_v1_lease: GenFile = /*@__PURE__*/
-  fileDesc("Chd0YXNreWFyZC92MS9sZWFzZS5wcm90bxILdGFza3lhcmQudjEiPgoITGVhc2VSZWYSDAoEdGFzaxgBIAEoCRISCgpnZW5lcmF0aW9uGAIgASgDEhAKCGxlYXNlX2lkGAMgASgQIp8BCgxMZWFzZVZlcmRpY3QSJAoFbGVhc2UYASABKAsyFS50YXNreWFyZC52MS5MZWFzZVJlZhIoCgZhY3Rpb24YAiABKA4yGC50YXNreWFyZC52MS5MZWFzZUFjdGlvbhIOCgZyZWFzb24YAyABKAkSLwoMZ3JhY2VfcGVyaW9kGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uItIDCgpBc3NpZ25tZW50EiQKBWxlYXNlGAEgASgLMhUudGFza3lhcmQudjEuTGVhc2VSZWYSLAoJbGVhc2VfdHRsGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhQKDGhlYXJ0YmVhdF9pZBgDIAEoAxIPCgdhdHRlbXB0GAQgASgFEiMKBHNwZWMYBSABKAsyFS50YXNreWFyZC52MS5UYXNrU3BlYxIkCgZjb25maWcYBiABKAsyFC50YXNreWFyZC52MS5QYXlsb2FkEjAKDXRvdGFsX3RpbWVvdXQYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoKY2hlY2twb2ludBgIIAEoCzIXLnRhc2t5YXJkLnYxLkNoZWNrcG9pbnQSMwoGbGFiZWxzGAkgAygLMiMudGFza3lhcmQudjEuQXNzaWdubWVudC5MYWJlbHNFbnRyeRITCgt0cmFjZXBhcmVudBgKIAEoCRImCgZpbnB1dHMYCyADKAsyFi50YXNreWFyZC52MS5UYXNrSW5wdXQaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKJAQoJVGFza0lucHV0Eg0KBWFsaWFzGAEgASgJEgwKBHRhc2sYAiABKAkSJQoFcGhhc2UYAyABKA4yFi50YXNreWFyZC52MS5UYXNrUGhhc2USJwoGcmVzdWx0GAQgASgLMhcudGFza3lhcmQudjEuVGFza1Jlc3VsdBIPCgdvbWl0dGVkGAUgASgIIoYECglSdW5SZXBvcnQSJAoFbGVhc2UYASABKAsyFS50YXNreWFyZC52MS5MZWFzZVJlZhILCgNzZXEYAiABKAMSKAoEdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKAoHZGV0YWlscxgEIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSGQoMbG9nX3NlcXVlbmNlGAUgASgDSAGIAQESKgoHc3RhcnRlZBgKIAEoCzIXLnRhc2t5YXJkLnYxLlJ1blN0YXJ0ZWRIABIpCghwcm9ncmVzcxgLIAEoCzIVLnRhc2t5YXJkLnYxLlByb2dyZXNzSAASLgoJc3VjY2VlZGVkGAwgASgLMhkudGFza3lhcmQudjEuUnVuU3VjY2VlZGVkSAASKAoGZmFpbGVkGA0gASgLMhYudGFza3lhcmQudjEuUnVuRmFpbGVkSAASLQoJdGltZWRfb3V0GA4gASgLMhgudGFza3lhcmQudjEuUnVuVGltZWRPdXRIABIuCgljYW5jZWxsZWQYDyABKAsyGS50YXNreWFyZC52MS5SdW5DYW5jZWxsZWRIABIsCghyZWxlYXNlZBgQIAEoCzIYLnRhc2t5YXJkLnYxLlJ1blJlbGVhc2VkSABCCAoGcmVwb3J0Qg8KDV9sb2dfc2VxdWVuY2UiOQoKUnVuU3RhcnRlZBIbChNjaGVja3BvaW50X3NlcXVlbmNlGAEgASgDEg4KBmhhbmRsZRgCIAEoCSJdCgxSdW5TdWNjZWVkZWQSJwoGcmVzdWx0GAEgASgLMhcudGFza3lhcmQudjEuVGFza1Jlc3VsdBIWCglleGl0X2NvZGUYAiABKAVIAIgBAUIMCgpfZXhpdF9jb2RlIogBCglSdW5GYWlsZWQSJQoFZXJyb3IYASABKAsyFi50YXNreWFyZC52MS5UYXNrRXJyb3ISFgoJZXhpdF9jb2RlGAIgASgFSACIAQESLgoLcmV0cnlfYWZ0ZXIYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDAoKX2V4aXRfY29kZSJBCgtSdW5UaW1lZE91dBIMCgRjb2RlGAEgASgJEhYKCWV4aXRfY29kZRgCIAEoBUgAiAEBQgwKCl9leGl0X2NvZGUiNAoMUnVuQ2FuY2VsbGVkEhYKCWV4aXRfY29kZRgBIAEoBUgAiAEBQgwKCl9leGl0X2NvZGUiSgoLUnVuUmVsZWFzZWQSKgoGcmVhc29uGAEgASgOMhoudGFza3lhcmQudjEuUmVsZWFzZVJlYXNvbhIPCgdtZXNzYWdlGAIgASgJImsKDFJlcG9ydFJlc3VsdBIlCgVwaGFzZRgBIAEoDjIWLnRhc2t5YXJkLnYxLlRhc2tQaGFzZRIRCglkdXBsaWNhdGUYAiABKAgSIQoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1cyJvCghMb2dCYXRjaBIkCgVsZWFzZRgBIAEoCzIVLnRhc2t5YXJkLnYxLkxlYXNlUmVmEiYKB2VudHJpZXMYAiADKAsyFS50YXNreWFyZC52MS5Mb2dFbnRyeRIVCg1kcm9wcGVkX2NvdW50GAMgASgDIjkKCUNoaWxkVGFzaxIfCgR0YXNrGAEgASgLMhEudGFza3lhcmQudjEuVGFzaxILCgNrZXkYAiABKAkqdAoLTGVhc2VBY3Rpb24SHAoYTEVBU0VfQUNUSU9OX1VOU1BFQ0lGSUVEEAASFwoTTEVBU0VfQUNUSU9OX0NBTkNFTBABEhYKEkxFQVNFX0FDVElPTl9QQVVTRRACEhYKEkxFQVNFX0FDVElPTl9BQk9SVBADKr8BCg1SZWxlYXNlUmVhc29uEh4KGlJFTEVBU0VfUkVBU09OX1VOU1BFQ0lGSUVEEAASGQoVUkVMRUFTRV9SRUFTT05fUEFVU0VEEAESGgoWUkVMRUFTRV9SRUFTT05fRFJBSU5FRBACEh4KGlJFTEVBU0VfUkVBU09OX05PX0NBUEFDSVRZEAMSHgoaUkVMRUFTRV9SRUFTT05fVU5TVVBQT1JURUQQBBIXChNSRUxFQVNFX1JFQVNPTl9MT1NUEAVCOwoPZGV2LnRhc2t5YXJkLnYxUAFaJnRhc2t5YXJkLmRldi9nby90YXNreWFyZC92MTt0YXNreWFyZHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_google_rpc_status, file_taskyard_v1_checkpoint, file_taskyard_v1_common, file_taskyard_v1_log, file_taskyard_v1_task]);
+  fileDesc("Chd0YXNreWFyZC92MS9sZWFzZS5wcm90bxILdGFza3lhcmQudjEiPgoITGVhc2VSZWYSDAoEdGFzaxgBIAEoCRISCgpnZW5lcmF0aW9uGAIgASgDEhAKCGxlYXNlX2lkGAMgASgQIp8BCgxMZWFzZVZlcmRpY3QSJAoFbGVhc2UYASABKAsyFS50YXNreWFyZC52MS5MZWFzZVJlZhIoCgZhY3Rpb24YAiABKA4yGC50YXNreWFyZC52MS5MZWFzZUFjdGlvbhIOCgZyZWFzb24YAyABKAkSLwoMZ3JhY2VfcGVyaW9kGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uItIDCgpBc3NpZ25tZW50EiQKBWxlYXNlGAEgASgLMhUudGFza3lhcmQudjEuTGVhc2VSZWYSLAoJbGVhc2VfdHRsGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhQKDGhlYXJ0YmVhdF9pZBgDIAEoAxIPCgdhdHRlbXB0GAQgASgFEiMKBHNwZWMYBSABKAsyFS50YXNreWFyZC52MS5UYXNrU3BlYxIkCgZjb25maWcYBiABKAsyFC50YXNreWFyZC52MS5QYXlsb2FkEjAKDXRvdGFsX3RpbWVvdXQYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoKY2hlY2twb2ludBgIIAEoCzIXLnRhc2t5YXJkLnYxLkNoZWNrcG9pbnQSMwoGbGFiZWxzGAkgAygLMiMudGFza3lhcmQudjEuQXNzaWdubWVudC5MYWJlbHNFbnRyeRITCgt0cmFjZXBhcmVudBgKIAEoCRImCgZpbnB1dHMYCyADKAsyFi50YXNreWFyZC52MS5UYXNrSW5wdXQaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKJAQoJVGFza0lucHV0Eg0KBWFsaWFzGAEgASgJEgwKBHRhc2sYAiABKAkSJQoFcGhhc2UYAyABKA4yFi50YXNreWFyZC52MS5UYXNrUGhhc2USJwoGcmVzdWx0GAQgASgLMhcudGFza3lhcmQudjEuVGFza1Jlc3VsdBIPCgdvbWl0dGVkGAUgASgIIoYECglSdW5SZXBvcnQSJAoFbGVhc2UYASABKAsyFS50YXNreWFyZC52MS5MZWFzZVJlZhILCgNzZXEYAiABKAMSKAoEdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKAoHZGV0YWlscxgEIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSGQoMbG9nX3NlcXVlbmNlGAUgASgDSAGIAQESKgoHc3RhcnRlZBgKIAEoCzIXLnRhc2t5YXJkLnYxLlJ1blN0YXJ0ZWRIABIpCghwcm9ncmVzcxgLIAEoCzIVLnRhc2t5YXJkLnYxLlByb2dyZXNzSAASLgoJc3VjY2VlZGVkGAwgASgLMhkudGFza3lhcmQudjEuUnVuU3VjY2VlZGVkSAASKAoGZmFpbGVkGA0gASgLMhYudGFza3lhcmQudjEuUnVuRmFpbGVkSAASLQoJdGltZWRfb3V0GA4gASgLMhgudGFza3lhcmQudjEuUnVuVGltZWRPdXRIABIuCgljYW5jZWxsZWQYDyABKAsyGS50YXNreWFyZC52MS5SdW5DYW5jZWxsZWRIABIsCghyZWxlYXNlZBgQIAEoCzIYLnRhc2t5YXJkLnYxLlJ1blJlbGVhc2VkSABCCAoGcmVwb3J0Qg8KDV9sb2dfc2VxdWVuY2UiOQoKUnVuU3RhcnRlZBIbChNjaGVja3BvaW50X3NlcXVlbmNlGAEgASgDEg4KBmhhbmRsZRgCIAEoCSJdCgxSdW5TdWNjZWVkZWQSJwoGcmVzdWx0GAEgASgLMhcudGFza3lhcmQudjEuVGFza1Jlc3VsdBIWCglleGl0X2NvZGUYAiABKAVIAIgBAUIMCgpfZXhpdF9jb2RlIogBCglSdW5GYWlsZWQSJQoFZXJyb3IYASABKAsyFi50YXNreWFyZC52MS5UYXNrRXJyb3ISFgoJZXhpdF9jb2RlGAIgASgFSACIAQESLgoLcmV0cnlfYWZ0ZXIYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDAoKX2V4aXRfY29kZSJBCgtSdW5UaW1lZE91dBIMCgRjb2RlGAEgASgJEhYKCWV4aXRfY29kZRgCIAEoBUgAiAEBQgwKCl9leGl0X2NvZGUiNAoMUnVuQ2FuY2VsbGVkEhYKCWV4aXRfY29kZRgBIAEoBUgAiAEBQgwKCl9leGl0X2NvZGUiXAoLUnVuUmVsZWFzZWQSKgoGcmVhc29uGAEgASgOMhoudGFza3lhcmQudjEuUmVsZWFzZVJlYXNvbhIPCgdtZXNzYWdlGAIgASgJEhAKCHdhaXRfZm9yGAMgAygJImsKDFJlcG9ydFJlc3VsdBIlCgVwaGFzZRgBIAEoDjIWLnRhc2t5YXJkLnYxLlRhc2tQaGFzZRIRCglkdXBsaWNhdGUYAiABKAgSIQoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1cyJvCghMb2dCYXRjaBIkCgVsZWFzZRgBIAEoCzIVLnRhc2t5YXJkLnYxLkxlYXNlUmVmEiYKB2VudHJpZXMYAiADKAsyFS50YXNreWFyZC52MS5Mb2dFbnRyeRIVCg1kcm9wcGVkX2NvdW50GAMgASgDIkoKCUNoaWxkVGFzaxIfCgR0YXNrGAEgASgLMhEudGFza3lhcmQudjEuVGFzaxILCgNrZXkYAiABKAkSDwoHc3Bhd25lZBgDIAEoCCKTAQoMQ2hpbGRPdXRjb21lEgwKBHRhc2sYASABKAkSJQoFcGhhc2UYAiABKA4yFi50YXNreWFyZC52MS5UYXNrUGhhc2USJwoGcmVzdWx0GAMgASgLMhcudGFza3lhcmQudjEuVGFza1Jlc3VsdBIlCgVlcnJvchgEIAEoCzIWLnRhc2t5YXJkLnYxLlRhc2tFcnJvcip0CgtMZWFzZUFjdGlvbhIcChhMRUFTRV9BQ1RJT05fVU5TUEVDSUZJRUQQABIXChNMRUFTRV9BQ1RJT05fQ0FOQ0VMEAESFgoSTEVBU0VfQUNUSU9OX1BBVVNFEAISFgoSTEVBU0VfQUNUSU9OX0FCT1JUEAMq2wEKDVJlbGVhc2VSZWFzb24SHgoaUkVMRUFTRV9SRUFTT05fVU5TUEVDSUZJRUQQABIZChVSRUxFQVNFX1JFQVNPTl9QQVVTRUQQARIaChZSRUxFQVNFX1JFQVNPTl9EUkFJTkVEEAISHgoaUkVMRUFTRV9SRUFTT05fTk9fQ0FQQUNJVFkQAxIeChpSRUxFQVNFX1JFQVNPTl9VTlNVUFBPUlRFRBAEEhcKE1JFTEVBU0VfUkVBU09OX0xPU1QQBRIaChZSRUxFQVNFX1JFQVNPTl9XQUlUSU5HEAZCOwoPZGV2LnRhc2t5YXJkLnYxUAFaJnRhc2t5YXJkLmRldi9nby90YXNreWFyZC92MTt0YXNreWFyZHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_google_rpc_status, file_taskyard_v1_checkpoint, file_taskyard_v1_common, file_taskyard_v1_log, file_taskyard_v1_task]);
 
 /**
  * Names a lease and proves that it is held.
@@ -533,6 +533,14 @@ export type RunReleased = Message<"taskyard.v1.RunReleased"> & {
    * @generated from field: string message = 2;
    */
   message: string;
+
+  /**
+   * WAITING: tasks that the run waits for, tenants/{tenant}/tasks/{task}.  What is no live child of
+   * the task is not waited for.
+   *
+   * @generated from field: repeated string wait_for = 3;
+   */
+  waitFor: string[];
 };
 
 /**
@@ -633,6 +641,15 @@ export type ChildTask = Message<"taskyard.v1.ChildTask"> & {
    * @generated from field: string key = 2;
    */
   key: string;
+
+  /**
+   * The key names the child for as long as the parent exists: the id is derived from the parent and
+   * the key, and a repetition returns the child also when it has ended or is archived.
+   * INVALID_ARGUMENT if kind, function or payload are then others than those of the child.
+   *
+   * @generated from field: bool spawned = 3;
+   */
+  spawned: boolean;
 };
 
 /**
@@ -641,6 +658,48 @@ export type ChildTask = Message<"taskyard.v1.ChildTask"> & {
  */
 export const ChildTaskSchema: GenMessage<ChildTask> = /*@__PURE__*/
   messageDesc(file_taskyard_v1_lease, 13);
+
+/**
+ * How a child of a task has ended.
+ *
+ * @generated from message taskyard.v1.ChildOutcome
+ */
+export type ChildOutcome = Message<"taskyard.v1.ChildOutcome"> & {
+  /**
+   * tenants/{tenant}/tasks/{task}
+   *
+   * @generated from field: string task = 1;
+   */
+  task: string;
+
+  /**
+   * Unset while it is live.
+   *
+   * @generated from field: taskyard.v1.TaskPhase phase = 2;
+   */
+  phase: TaskPhase;
+
+  /**
+   * Its status.result, if it has one.
+   *
+   * @generated from field: taskyard.v1.TaskResult result = 3;
+   */
+  result?: TaskResult | undefined;
+
+  /**
+   * Its status.error, if it has one.
+   *
+   * @generated from field: taskyard.v1.TaskError error = 4;
+   */
+  error?: TaskError | undefined;
+};
+
+/**
+ * Describes the message taskyard.v1.ChildOutcome.
+ * Use `create(ChildOutcomeSchema)` to create a new message.
+ */
+export const ChildOutcomeSchema: GenMessage<ChildOutcome> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_lease, 14);
 
 /**
  * Actions a lease holder must carry out.
@@ -732,6 +791,14 @@ export enum ReleaseReason {
    * @generated from enum value: RELEASE_REASON_LOST = 5;
    */
   LOST = 5,
+
+  /**
+   * It waits for tasks that it has created -> PENDING until they have ended, then a run from the
+   * start.  Neither an attempt nor a retry is counted.
+   *
+   * @generated from enum value: RELEASE_REASON_WAITING = 6;
+   */
+  WAITING = 6,
 }
 
 /**

@@ -21,7 +21,7 @@ import type { Checkpoint, CheckpointChunk } from "./checkpoint_pb.js";
 import { file_taskyard_v1_checkpoint } from "./checkpoint_pb.js";
 import type { Resources } from "./common_pb.js";
 import { file_taskyard_v1_common } from "./common_pb.js";
-import type { Assignment, ChildTask, LeaseRef, LeaseVerdict, LogBatch, ReportResult, RunReport } from "./lease_pb.js";
+import type { Assignment, ChildOutcome, ChildTask, LeaseRef, LeaseVerdict, LogBatch, ReportResult, RunReport } from "./lease_pb.js";
 import { file_taskyard_v1_lease } from "./lease_pb.js";
 import type { ExecutionKind, Runner } from "./runner_pb.js";
 import { file_taskyard_v1_runner } from "./runner_pb.js";
@@ -35,7 +35,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file taskyard/v1/lease_service.proto.
  */
 export const file_taskyard_v1_lease_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch90YXNreWFyZC92MS9sZWFzZV9zZXJ2aWNlLnByb3RvEgt0YXNreWFyZC52MSJtChZDbGFpbUZvclJ1bm5lcnNSZXF1ZXN0EhQKDHNjaGVkdWxlcl9pZBgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJEikKB3J1bm5lcnMYAyADKAsyGC50YXNreWFyZC52MS5SdW5uZXJDbGFpbSLQAQoLUnVubmVyQ2xhaW0SEQoJcnVubmVyX2lkGAEgASgJEhUKDXNlc3Npb25fZXBvY2gYAiABKAMSEQoJbWF4X3Rhc2tzGAMgASgFEiYKBmJ1ZGdldBgEIAEoCzIWLnRhc2t5YXJkLnYxLlJlc291cmNlcxIxCg5sZWFzZV9kdXJhdGlvbhgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIpCgd0ZW5hbnRzGAYgAygLMhgudGFza3lhcmQudjEuVGVuYW50Q2xhaW0iVwoLVGVuYW50Q2xhaW0SDgoGdGVuYW50GAEgASgJEhEKCW1heF90YXNrcxgCIAEoBRIlCgVsYW5lcxgDIAMoCzIWLnRhc2t5YXJkLnYxLkxhbmVDbGFpbSKAAQoJTGFuZUNsYWltEiIKBGxhbmUYASABKAsyFC50YXNreWFyZC52MS5MYW5lS2V5EikKBm9mZnNldBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIkCgRjb3N0GAMgASgLMhYudGFza3lhcmQudjEuUmVzb3VyY2VzIkQKB0xhbmVLZXkSEAoIY2xhc3NfaWQYASABKBASEAoIcHJpb3JpdHkYAiABKAUSFQoNcGlubmVkX3J1bm5lchgDIAEoCSJKChdDbGFpbUZvclJ1bm5lcnNSZXNwb25zZRIvCgdyZXN1bHRzGAEgAygLMh4udGFza3lhcmQudjEuUnVubmVyQ2xhaW1SZXN1bHQikQEKEVJ1bm5lckNsYWltUmVzdWx0EiwKC2Fzc2lnbm1lbnRzGAEgAygLMhcudGFza3lhcmQudjEuQXNzaWdubWVudBIrCg1kcmFpbmVkX2xhbmVzGAIgAygLMhQudGFza3lhcmQudjEuTGFuZUtleRIhCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzIoEBChJSZW5ld0xlYXNlc1JlcXVlc3QSEQoJcnVubmVyX2lkGAEgASgJEiUKBmxlYXNlcxgCIAMoCzIVLnRhc2t5YXJkLnYxLkxlYXNlUmVmEjEKDmxlYXNlX2R1cmF0aW9uGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIkIKE1JlbmV3TGVhc2VzUmVzcG9uc2USKwoIdmVyZGljdHMYASADKAsyGS50YXNreWFyZC52MS5MZWFzZVZlcmRpY3QiPwoRUmVwb3J0UnVuc1JlcXVlc3QSKgoHcmVwb3J0cxgBIAMoCzIZLnRhc2t5YXJkLnYxLkhvbGRlclJlcG9ydCJJCgxIb2xkZXJSZXBvcnQSEQoJcnVubmVyX2lkGAEgASgJEiYKBnJlcG9ydBgCIAEoCzIWLnRhc2t5YXJkLnYxLlJ1blJlcG9ydCJAChJSZXBvcnRSdW5zUmVzcG9uc2USKgoHcmVzdWx0cxgBIAMoCzIZLnRhc2t5YXJkLnYxLlJlcG9ydFJlc3VsdCJOChFBcHBlbmRMb2dzUmVxdWVzdBIRCglydW5uZXJfaWQYASABKAkSJgoHYmF0Y2hlcxgCIAMoCzIVLnRhc2t5YXJkLnYxLkxvZ0JhdGNoIjkKEkFwcGVuZExvZ3NSZXNwb25zZRIjCgdyZXN1bHRzGAEgAygLMhIuZ29vZ2xlLnJwYy5TdGF0dXMiWAoWV3JpdGVDaGVja3BvaW50UmVxdWVzdBIRCglydW5uZXJfaWQYASABKAkSKwoFY2h1bmsYAiABKAsyHC50YXNreWFyZC52MS5DaGVja3BvaW50Q2h1bmsiRgoXV3JpdGVDaGVja3BvaW50UmVzcG9uc2USKwoKY2hlY2twb2ludBgBIAEoCzIXLnRhc2t5YXJkLnYxLkNoZWNrcG9pbnQiVgobUmVhZExlYXNlZENoZWNrcG9pbnRSZXF1ZXN0EhEKCXJ1bm5lcl9pZBgBIAEoCRIkCgVsZWFzZRgCIAEoCzIVLnRhc2t5YXJkLnYxLkxlYXNlUmVmIlkKHFJlYWRMZWFzZWRDaGVja3BvaW50UmVzcG9uc2USKwoKY2hlY2twb2ludBgBIAEoCzIXLnRhc2t5YXJkLnYxLkNoZWNrcG9pbnQSDAoEZGF0YRgCIAEoDCJ8ChdDcmVhdGVDaGlsZFRhc2tzUmVxdWVzdBIRCglydW5uZXJfaWQYASABKAkSJAoFbGVhc2UYAiABKAsyFS50YXNreWFyZC52MS5MZWFzZVJlZhIoCghjaGlsZHJlbhgDIAMoCzIWLnRhc2t5YXJkLnYxLkNoaWxkVGFzayIpChhDcmVhdGVDaGlsZFRhc2tzUmVzcG9uc2USDQoFdGFza3MYASADKAkiKQoRV2F0Y2hRdWV1ZVJlcXVlc3QSFAoMc2NoZWR1bGVyX2lkGAEgASgJIoMCChJXYXRjaFF1ZXVlUmVzcG9uc2USDAoEZnVsbBgBIAEoCBIgCgVsYW5lcxgCIAMoCzIRLnRhc2t5YXJkLnYxLkxhbmUSLAoHY2xhc3NlcxgDIAMoCzIbLnRhc2t5YXJkLnYxLlBsYWNlbWVudENsYXNzEikKB3RlbmFudHMYBCADKAsyGC50YXNreWFyZC52MS5UZW5hbnRTaGFyZRItCgh2ZXJkaWN0cxgFIAMoCzIbLnRhc2t5YXJkLnYxLlJ1bm5lclZlcmRpY3RzEiQKB3J1bm5lcnMYBiADKAsyEy50YXNreWFyZC52MS5SdW5uZXISDwoHY2xvc2luZxgHIAEoCCKNAQoETGFuZRIOCgZ0ZW5hbnQYASABKAkSIQoDa2V5GAIgASgLMhQudGFza3lhcmQudjEuTGFuZUtleRIzCg9oZWFkX3JlYWR5X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2JhY2tsb2cYBCABKAMSDAoEbW9yZRgFIAEoCCLyAQoOUGxhY2VtZW50Q2xhc3MSDgoGdGVuYW50GAEgASgJEhAKCGNsYXNzX2lkGAIgASgQEigKBGtpbmQYAyABKA4yGi50YXNreWFyZC52MS5FeGVjdXRpb25LaW5kEhEKCXRhc2tfdHlwZRgEIAEoCRIQCghmdW5jdGlvbhgFIAEoCRIpCglwbGFjZW1lbnQYBiABKAsyFi50YXNreWFyZC52MS5QbGFjZW1lbnQSKQoJcmVzb3VyY2VzGAcgASgLMhYudGFza3lhcmQudjEuUmVzb3VyY2VzEhkKEXJ1bm5lcl9pZF9wYXR0ZXJuGAggASgJItIBCgtUZW5hbnRTaGFyZRIOCgZ0ZW5hbnQYASABKAkSDgoGd2VpZ2h0GAIgASgFEg0KBXVzYWdlGAMgASgBEhcKD2NsYWltYWJsZV9jb3VudBgEIAEoAxIOCgZwYXVzZWQYBSABKAgSGQoRcGF1c2VkX3Rhc2tfdHlwZXMYBiADKAkSJQoEdGllchgHIAEoDjIXLnRhc2t5YXJkLnYxLlRlbmFudFRpZXISFAoMbGVhc2VkX2NvdW50GAggASgDEhMKC2xpbWl0c19vbmx5GAkgASgIIlAKDlJ1bm5lclZlcmRpY3RzEhEKCXJ1bm5lcl9pZBgBIAEoCRIrCgh2ZXJkaWN0cxgCIAMoCzIZLnRhc2t5YXJkLnYxLkxlYXNlVmVyZGljdCJuChdSZWFkRXhwbGFpbkZhY3RzUmVxdWVzdBIOCgZ0ZW5hbnQYASABKAkSEQoHdGFza19pZBgCIAEoCUgAEiUKBHNwZWMYAyABKAsyFS50YXNreWFyZC52MS5UYXNrU3BlY0gAQgkKB3N1YmplY3QiuQQKGFJlYWRFeHBsYWluRmFjdHNSZXNwb25zZRItCglyZWFkX3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiQKBHRhc2sYAiABKAsyFi50YXNreWFyZC52MS5UYXNrRmFjdHMSJAoEc2xvdBgDIAEoCzIWLnRhc2t5YXJkLnYxLlNsb3RGYWN0cxIoCgZ0ZW5hbnQYBCABKAsyGC50YXNreWFyZC52MS5UZW5hbnRGYWN0cxItCgl0YXNrX3R5cGUYBSABKAsyGi50YXNreWFyZC52MS5UYXNrVHlwZUZhY3RzEjQKD3BsYWNlbWVudF9jbGFzcxgGIAEoCzIbLnRhc2t5YXJkLnYxLlBsYWNlbWVudENsYXNzEhUKDXBpbm5lZF9ydW5uZXIYByABKAkSEAoIcHJpb3JpdHkYCCABKAUSMAoKcXVhcmFudGluZRgJIAEoCzIcLnRhc2t5YXJkLnYxLlF1YXJhbnRpbmVGYWN0cxIpCgdydW5uZXJzGAogAygLMhgudGFza3lhcmQudjEuUnVubmVyRmFjdHMSEQoJdGFza19uYW1lGAsgASgJEjIKDGRlcGVuZGVuY2llcxgMIAMoCzIcLnRhc2t5YXJkLnYxLkRlcGVuZGVuY3lGYWN0cxIdChVvcGVuX2RlcGVuZGVuY3lfY291bnQYDSABKAUSJwoGbGltaXRzGBAgAygLMhcudGFza3lhcmQudjEuTGltaXRGYWN0cyLUAQoKTGltaXRGYWN0cxINCgVsaW1pdBgBIAEoCRILCgNrZXkYAiABKAkSDQoFdW5pdHMYAyABKAMSDwoHbWlzc2luZxgEIAEoCBIMCgRvcGVuGAUgASgIEg0KBWJvdW5kGAYgASgJEgwKBG1vc3QYByABKAMSDAoEdXNlZBgIIAEoAxItCglvcGVuX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2FoZWFkX2NvdW50GAogASgDEg0KBXdhaXRzGAsgASgIInYKD0RlcGVuZGVuY3lGYWN0cxIMCgR0YXNrGAEgASgJEiUKBXBoYXNlGAIgASgOMhYudGFza3lhcmQudjEuVGFza1BoYXNlEi4KBHdoZW4YAyABKA4yIC50YXNreWFyZC52MS5EZXBlbmRlbmN5Q29uZGl0aW9uItACCglUYXNrRmFjdHMSJQoFcGhhc2UYASABKA4yFi50YXNreWFyZC52MS5UYXNrUGhhc2USMgoOcGVuZGluZ19yZWFzb24YAiABKA4yGi50YXNreWFyZC52MS5QZW5kaW5nUmVhc29uEi4KCnJlYWR5X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjUKEW5leHRfYXR0ZW1wdF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglydW5uZXJfaWQYBSABKAkSNQoRbGVhc2VfZXhwaXJlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnF1ZXVlZBgHIAEoCBIVCg1sYW5lX3Bvc2l0aW9uGAggASgDEhAKCGV4dGVybmFsGAkgASgIInsKCVNsb3RGYWN0cxIMCgRzbG90GAEgASgJEhQKDGhlYWRfdGFza19pZBgCIAEoCRITCgthaGVhZF9jb3VudBgDIAEoAxI1ChFsZWFzZV9leHBpcmVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi/QEKC1RlbmFudEZhY3RzEicKBXNoYXJlGAEgASgLMhgudGFza3lhcmQudjEuVGVuYW50U2hhcmUSEQoJc3VzcGVuZGVkGAIgASgIEhQKDHF1ZXVlX3BhdXNlZBgDIAEoCBIcChRtYXhfY29uY3VycmVudF90YXNrcxgEIAEoBRIXCg9tYXhfcXVldWVfZGVwdGgYBSABKAUSFQoNcGVuZGluZ19jb3VudBgGIAEoAxIaChJyYXRlX2xpbWl0X3Blcl9zZWMYByABKAUSMgoOcmF0ZV9vcGVuX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkUKDVRhc2tUeXBlRmFjdHMSDAoEbmFtZRgBIAEoCRIQCghkaXNhYmxlZBgCIAEoCBIUCgxxdWV1ZV9wYXVzZWQYAyABKAgieQoPUXVhcmFudGluZUZhY3RzEgwKBG5hbWUYASABKAkSLwoLY3JlYXRlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhkKEXJ1bm5lcl9sb3NzX2NvdW50GAMgASgFEgwKBGhlbGQYBCABKAgidgoLUnVubmVyRmFjdHMSIwoGcnVubmVyGAEgASgLMhMudGFza3lhcmQudjEuUnVubmVyEhIKCnRhc2tfdHlwZXMYAiADKAkSLgoOZnJlZV9yZXNvdXJjZXMYAyABKAsyFi50YXNreWFyZC52MS5SZXNvdXJjZXMyvgYKDExlYXNlU2VydmljZRJcCg9DbGFpbUZvclJ1bm5lcnMSIy50YXNreWFyZC52MS5DbGFpbUZvclJ1bm5lcnNSZXF1ZXN0GiQudGFza3lhcmQudjEuQ2xhaW1Gb3JSdW5uZXJzUmVzcG9uc2USUAoLUmVuZXdMZWFzZXMSHy50YXNreWFyZC52MS5SZW5ld0xlYXNlc1JlcXVlc3QaIC50YXNreWFyZC52MS5SZW5ld0xlYXNlc1Jlc3BvbnNlEk0KClJlcG9ydFJ1bnMSHi50YXNreWFyZC52MS5SZXBvcnRSdW5zUmVxdWVzdBofLnRhc2t5YXJkLnYxLlJlcG9ydFJ1bnNSZXNwb25zZRJNCgpBcHBlbmRMb2dzEh4udGFza3lhcmQudjEuQXBwZW5kTG9nc1JlcXVlc3QaHy50YXNreWFyZC52MS5BcHBlbmRMb2dzUmVzcG9uc2USXgoPV3JpdGVDaGVja3BvaW50EiMudGFza3lhcmQudjEuV3JpdGVDaGVja3BvaW50UmVxdWVzdBokLnRhc2t5YXJkLnYxLldyaXRlQ2hlY2twb2ludFJlc3BvbnNlKAESbQoUUmVhZExlYXNlZENoZWNrcG9pbnQSKC50YXNreWFyZC52MS5SZWFkTGVhc2VkQ2hlY2twb2ludFJlcXVlc3QaKS50YXNreWFyZC52MS5SZWFkTGVhc2VkQ2hlY2twb2ludFJlc3BvbnNlMAESXwoQQ3JlYXRlQ2hpbGRUYXNrcxIkLnRhc2t5YXJkLnYxLkNyZWF0ZUNoaWxkVGFza3NSZXF1ZXN0GiUudGFza3lhcmQudjEuQ3JlYXRlQ2hpbGRUYXNrc1Jlc3BvbnNlEk8KCldhdGNoUXVldWUSHi50YXNreWFyZC52MS5XYXRjaFF1ZXVlUmVxdWVzdBofLnRhc2t5YXJkLnYxLldhdGNoUXVldWVSZXNwb25zZTABEl8KEFJlYWRFeHBsYWluRmFjdHMSJC50YXNreWFyZC52MS5SZWFkRXhwbGFpbkZhY3RzUmVxdWVzdBolLnRhc2t5YXJkLnYxLlJlYWRFeHBsYWluRmFjdHNSZXNwb25zZUI7Cg9kZXYudGFza3lhcmQudjFQAVomdGFza3lhcmQuZGV2L2dvL3Rhc2t5YXJkL3YxO3Rhc2t5YXJkdjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_google_rpc_status, file_taskyard_v1_checkpoint, file_taskyard_v1_common, file_taskyard_v1_lease, file_taskyard_v1_runner, file_taskyard_v1_task, file_taskyard_v1_tenant]);
+  fileDesc("Ch90YXNreWFyZC92MS9sZWFzZV9zZXJ2aWNlLnByb3RvEgt0YXNreWFyZC52MSJtChZDbGFpbUZvclJ1bm5lcnNSZXF1ZXN0EhQKDHNjaGVkdWxlcl9pZBgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJEikKB3J1bm5lcnMYAyADKAsyGC50YXNreWFyZC52MS5SdW5uZXJDbGFpbSLQAQoLUnVubmVyQ2xhaW0SEQoJcnVubmVyX2lkGAEgASgJEhUKDXNlc3Npb25fZXBvY2gYAiABKAMSEQoJbWF4X3Rhc2tzGAMgASgFEiYKBmJ1ZGdldBgEIAEoCzIWLnRhc2t5YXJkLnYxLlJlc291cmNlcxIxCg5sZWFzZV9kdXJhdGlvbhgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIpCgd0ZW5hbnRzGAYgAygLMhgudGFza3lhcmQudjEuVGVuYW50Q2xhaW0iVwoLVGVuYW50Q2xhaW0SDgoGdGVuYW50GAEgASgJEhEKCW1heF90YXNrcxgCIAEoBRIlCgVsYW5lcxgDIAMoCzIWLnRhc2t5YXJkLnYxLkxhbmVDbGFpbSKAAQoJTGFuZUNsYWltEiIKBGxhbmUYASABKAsyFC50YXNreWFyZC52MS5MYW5lS2V5EikKBm9mZnNldBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIkCgRjb3N0GAMgASgLMhYudGFza3lhcmQudjEuUmVzb3VyY2VzIkQKB0xhbmVLZXkSEAoIY2xhc3NfaWQYASABKBASEAoIcHJpb3JpdHkYAiABKAUSFQoNcGlubmVkX3J1bm5lchgDIAEoCSJKChdDbGFpbUZvclJ1bm5lcnNSZXNwb25zZRIvCgdyZXN1bHRzGAEgAygLMh4udGFza3lhcmQudjEuUnVubmVyQ2xhaW1SZXN1bHQikQEKEVJ1bm5lckNsYWltUmVzdWx0EiwKC2Fzc2lnbm1lbnRzGAEgAygLMhcudGFza3lhcmQudjEuQXNzaWdubWVudBIrCg1kcmFpbmVkX2xhbmVzGAIgAygLMhQudGFza3lhcmQudjEuTGFuZUtleRIhCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzIoEBChJSZW5ld0xlYXNlc1JlcXVlc3QSEQoJcnVubmVyX2lkGAEgASgJEiUKBmxlYXNlcxgCIAMoCzIVLnRhc2t5YXJkLnYxLkxlYXNlUmVmEjEKDmxlYXNlX2R1cmF0aW9uGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIkIKE1JlbmV3TGVhc2VzUmVzcG9uc2USKwoIdmVyZGljdHMYASADKAsyGS50YXNreWFyZC52MS5MZWFzZVZlcmRpY3QiPwoRUmVwb3J0UnVuc1JlcXVlc3QSKgoHcmVwb3J0cxgBIAMoCzIZLnRhc2t5YXJkLnYxLkhvbGRlclJlcG9ydCJJCgxIb2xkZXJSZXBvcnQSEQoJcnVubmVyX2lkGAEgASgJEiYKBnJlcG9ydBgCIAEoCzIWLnRhc2t5YXJkLnYxLlJ1blJlcG9ydCJAChJSZXBvcnRSdW5zUmVzcG9uc2USKgoHcmVzdWx0cxgBIAMoCzIZLnRhc2t5YXJkLnYxLlJlcG9ydFJlc3VsdCJOChFBcHBlbmRMb2dzUmVxdWVzdBIRCglydW5uZXJfaWQYASABKAkSJgoHYmF0Y2hlcxgCIAMoCzIVLnRhc2t5YXJkLnYxLkxvZ0JhdGNoIjkKEkFwcGVuZExvZ3NSZXNwb25zZRIjCgdyZXN1bHRzGAEgAygLMhIuZ29vZ2xlLnJwYy5TdGF0dXMiWAoWV3JpdGVDaGVja3BvaW50UmVxdWVzdBIRCglydW5uZXJfaWQYASABKAkSKwoFY2h1bmsYAiABKAsyHC50YXNreWFyZC52MS5DaGVja3BvaW50Q2h1bmsiRgoXV3JpdGVDaGVja3BvaW50UmVzcG9uc2USKwoKY2hlY2twb2ludBgBIAEoCzIXLnRhc2t5YXJkLnYxLkNoZWNrcG9pbnQiVgobUmVhZExlYXNlZENoZWNrcG9pbnRSZXF1ZXN0EhEKCXJ1bm5lcl9pZBgBIAEoCRIkCgVsZWFzZRgCIAEoCzIVLnRhc2t5YXJkLnYxLkxlYXNlUmVmIlkKHFJlYWRMZWFzZWRDaGVja3BvaW50UmVzcG9uc2USKwoKY2hlY2twb2ludBgBIAEoCzIXLnRhc2t5YXJkLnYxLkNoZWNrcG9pbnQSDAoEZGF0YRgCIAEoDCJ8ChdDcmVhdGVDaGlsZFRhc2tzUmVxdWVzdBIRCglydW5uZXJfaWQYASABKAkSJAoFbGVhc2UYAiABKAsyFS50YXNreWFyZC52MS5MZWFzZVJlZhIoCghjaGlsZHJlbhgDIAMoCzIWLnRhc2t5YXJkLnYxLkNoaWxkVGFzayIpChhDcmVhdGVDaGlsZFRhc2tzUmVzcG9uc2USDQoFdGFza3MYASADKAkiYgoYUmVhZENoaWxkT3V0Y29tZXNSZXF1ZXN0EhEKCXJ1bm5lcl9pZBgBIAEoCRIkCgVsZWFzZRgCIAEoCzIVLnRhc2t5YXJkLnYxLkxlYXNlUmVmEg0KBXRhc2tzGAMgAygJIkgKGVJlYWRDaGlsZE91dGNvbWVzUmVzcG9uc2USKwoIb3V0Y29tZXMYASADKAsyGS50YXNreWFyZC52MS5DaGlsZE91dGNvbWUiKQoRV2F0Y2hRdWV1ZVJlcXVlc3QSFAoMc2NoZWR1bGVyX2lkGAEgASgJIoMCChJXYXRjaFF1ZXVlUmVzcG9uc2USDAoEZnVsbBgBIAEoCBIgCgVsYW5lcxgCIAMoCzIRLnRhc2t5YXJkLnYxLkxhbmUSLAoHY2xhc3NlcxgDIAMoCzIbLnRhc2t5YXJkLnYxLlBsYWNlbWVudENsYXNzEikKB3RlbmFudHMYBCADKAsyGC50YXNreWFyZC52MS5UZW5hbnRTaGFyZRItCgh2ZXJkaWN0cxgFIAMoCzIbLnRhc2t5YXJkLnYxLlJ1bm5lclZlcmRpY3RzEiQKB3J1bm5lcnMYBiADKAsyEy50YXNreWFyZC52MS5SdW5uZXISDwoHY2xvc2luZxgHIAEoCCKNAQoETGFuZRIOCgZ0ZW5hbnQYASABKAkSIQoDa2V5GAIgASgLMhQudGFza3lhcmQudjEuTGFuZUtleRIzCg9oZWFkX3JlYWR5X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2JhY2tsb2cYBCABKAMSDAoEbW9yZRgFIAEoCCLyAQoOUGxhY2VtZW50Q2xhc3MSDgoGdGVuYW50GAEgASgJEhAKCGNsYXNzX2lkGAIgASgQEigKBGtpbmQYAyABKA4yGi50YXNreWFyZC52MS5FeGVjdXRpb25LaW5kEhEKCXRhc2tfdHlwZRgEIAEoCRIQCghmdW5jdGlvbhgFIAEoCRIpCglwbGFjZW1lbnQYBiABKAsyFi50YXNreWFyZC52MS5QbGFjZW1lbnQSKQoJcmVzb3VyY2VzGAcgASgLMhYudGFza3lhcmQudjEuUmVzb3VyY2VzEhkKEXJ1bm5lcl9pZF9wYXR0ZXJuGAggASgJItIBCgtUZW5hbnRTaGFyZRIOCgZ0ZW5hbnQYASABKAkSDgoGd2VpZ2h0GAIgASgFEg0KBXVzYWdlGAMgASgBEhcKD2NsYWltYWJsZV9jb3VudBgEIAEoAxIOCgZwYXVzZWQYBSABKAgSGQoRcGF1c2VkX3Rhc2tfdHlwZXMYBiADKAkSJQoEdGllchgHIAEoDjIXLnRhc2t5YXJkLnYxLlRlbmFudFRpZXISFAoMbGVhc2VkX2NvdW50GAggASgDEhMKC2xpbWl0c19vbmx5GAkgASgIIlAKDlJ1bm5lclZlcmRpY3RzEhEKCXJ1bm5lcl9pZBgBIAEoCRIrCgh2ZXJkaWN0cxgCIAMoCzIZLnRhc2t5YXJkLnYxLkxlYXNlVmVyZGljdCJuChdSZWFkRXhwbGFpbkZhY3RzUmVxdWVzdBIOCgZ0ZW5hbnQYASABKAkSEQoHdGFza19pZBgCIAEoCUgAEiUKBHNwZWMYAyABKAsyFS50YXNreWFyZC52MS5UYXNrU3BlY0gAQgkKB3N1YmplY3QiuQQKGFJlYWRFeHBsYWluRmFjdHNSZXNwb25zZRItCglyZWFkX3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiQKBHRhc2sYAiABKAsyFi50YXNreWFyZC52MS5UYXNrRmFjdHMSJAoEc2xvdBgDIAEoCzIWLnRhc2t5YXJkLnYxLlNsb3RGYWN0cxIoCgZ0ZW5hbnQYBCABKAsyGC50YXNreWFyZC52MS5UZW5hbnRGYWN0cxItCgl0YXNrX3R5cGUYBSABKAsyGi50YXNreWFyZC52MS5UYXNrVHlwZUZhY3RzEjQKD3BsYWNlbWVudF9jbGFzcxgGIAEoCzIbLnRhc2t5YXJkLnYxLlBsYWNlbWVudENsYXNzEhUKDXBpbm5lZF9ydW5uZXIYByABKAkSEAoIcHJpb3JpdHkYCCABKAUSMAoKcXVhcmFudGluZRgJIAEoCzIcLnRhc2t5YXJkLnYxLlF1YXJhbnRpbmVGYWN0cxIpCgdydW5uZXJzGAogAygLMhgudGFza3lhcmQudjEuUnVubmVyRmFjdHMSEQoJdGFza19uYW1lGAsgASgJEjIKDGRlcGVuZGVuY2llcxgMIAMoCzIcLnRhc2t5YXJkLnYxLkRlcGVuZGVuY3lGYWN0cxIdChVvcGVuX2RlcGVuZGVuY3lfY291bnQYDSABKAUSJwoGbGltaXRzGBAgAygLMhcudGFza3lhcmQudjEuTGltaXRGYWN0cyLUAQoKTGltaXRGYWN0cxINCgVsaW1pdBgBIAEoCRILCgNrZXkYAiABKAkSDQoFdW5pdHMYAyABKAMSDwoHbWlzc2luZxgEIAEoCBIMCgRvcGVuGAUgASgIEg0KBWJvdW5kGAYgASgJEgwKBG1vc3QYByABKAMSDAoEdXNlZBgIIAEoAxItCglvcGVuX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2FoZWFkX2NvdW50GAogASgDEg0KBXdhaXRzGAsgASgIIoUBCg9EZXBlbmRlbmN5RmFjdHMSDAoEdGFzaxgBIAEoCRIlCgVwaGFzZRgCIAEoDjIWLnRhc2t5YXJkLnYxLlRhc2tQaGFzZRIuCgR3aGVuGAMgASgOMiAudGFza3lhcmQudjEuRGVwZW5kZW5jeUNvbmRpdGlvbhINCgVjaGlsZBgEIAEoCCLQAgoJVGFza0ZhY3RzEiUKBXBoYXNlGAEgASgOMhYudGFza3lhcmQudjEuVGFza1BoYXNlEjIKDnBlbmRpbmdfcmVhc29uGAIgASgOMhoudGFza3lhcmQudjEuUGVuZGluZ1JlYXNvbhIuCgpyZWFkeV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFuZXh0X2F0dGVtcHRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEQoJcnVubmVyX2lkGAUgASgJEjUKEWxlYXNlX2V4cGlyZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZxdWV1ZWQYByABKAgSFQoNbGFuZV9wb3NpdGlvbhgIIAEoAxIQCghleHRlcm5hbBgJIAEoCCJ7CglTbG90RmFjdHMSDAoEc2xvdBgBIAEoCRIUCgxoZWFkX3Rhc2tfaWQYAiABKAkSEwoLYWhlYWRfY291bnQYAyABKAMSNQoRbGVhc2VfZXhwaXJlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIv0BCgtUZW5hbnRGYWN0cxInCgVzaGFyZRgBIAEoCzIYLnRhc2t5YXJkLnYxLlRlbmFudFNoYXJlEhEKCXN1c3BlbmRlZBgCIAEoCBIUCgxxdWV1ZV9wYXVzZWQYAyABKAgSHAoUbWF4X2NvbmN1cnJlbnRfdGFza3MYBCABKAUSFwoPbWF4X3F1ZXVlX2RlcHRoGAUgASgFEhUKDXBlbmRpbmdfY291bnQYBiABKAMSGgoScmF0ZV9saW1pdF9wZXJfc2VjGAcgASgFEjIKDnJhdGVfb3Blbl90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJFCg1UYXNrVHlwZUZhY3RzEgwKBG5hbWUYASABKAkSEAoIZGlzYWJsZWQYAiABKAgSFAoMcXVldWVfcGF1c2VkGAMgASgIInkKD1F1YXJhbnRpbmVGYWN0cxIMCgRuYW1lGAEgASgJEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIZChFydW5uZXJfbG9zc19jb3VudBgDIAEoBRIMCgRoZWxkGAQgASgIInYKC1J1bm5lckZhY3RzEiMKBnJ1bm5lchgBIAEoCzITLnRhc2t5YXJkLnYxLlJ1bm5lchISCgp0YXNrX3R5cGVzGAIgAygJEi4KDmZyZWVfcmVzb3VyY2VzGAMgASgLMhYudGFza3lhcmQudjEuUmVzb3VyY2VzMqIHCgxMZWFzZVNlcnZpY2USXAoPQ2xhaW1Gb3JSdW5uZXJzEiMudGFza3lhcmQudjEuQ2xhaW1Gb3JSdW5uZXJzUmVxdWVzdBokLnRhc2t5YXJkLnYxLkNsYWltRm9yUnVubmVyc1Jlc3BvbnNlElAKC1JlbmV3TGVhc2VzEh8udGFza3lhcmQudjEuUmVuZXdMZWFzZXNSZXF1ZXN0GiAudGFza3lhcmQudjEuUmVuZXdMZWFzZXNSZXNwb25zZRJNCgpSZXBvcnRSdW5zEh4udGFza3lhcmQudjEuUmVwb3J0UnVuc1JlcXVlc3QaHy50YXNreWFyZC52MS5SZXBvcnRSdW5zUmVzcG9uc2USTQoKQXBwZW5kTG9ncxIeLnRhc2t5YXJkLnYxLkFwcGVuZExvZ3NSZXF1ZXN0Gh8udGFza3lhcmQudjEuQXBwZW5kTG9nc1Jlc3BvbnNlEl4KD1dyaXRlQ2hlY2twb2ludBIjLnRhc2t5YXJkLnYxLldyaXRlQ2hlY2twb2ludFJlcXVlc3QaJC50YXNreWFyZC52MS5Xcml0ZUNoZWNrcG9pbnRSZXNwb25zZSgBEm0KFFJlYWRMZWFzZWRDaGVja3BvaW50EigudGFza3lhcmQudjEuUmVhZExlYXNlZENoZWNrcG9pbnRSZXF1ZXN0GikudGFza3lhcmQudjEuUmVhZExlYXNlZENoZWNrcG9pbnRSZXNwb25zZTABEl8KEENyZWF0ZUNoaWxkVGFza3MSJC50YXNreWFyZC52MS5DcmVhdGVDaGlsZFRhc2tzUmVxdWVzdBolLnRhc2t5YXJkLnYxLkNyZWF0ZUNoaWxkVGFza3NSZXNwb25zZRJiChFSZWFkQ2hpbGRPdXRjb21lcxIlLnRhc2t5YXJkLnYxLlJlYWRDaGlsZE91dGNvbWVzUmVxdWVzdBomLnRhc2t5YXJkLnYxLlJlYWRDaGlsZE91dGNvbWVzUmVzcG9uc2USTwoKV2F0Y2hRdWV1ZRIeLnRhc2t5YXJkLnYxLldhdGNoUXVldWVSZXF1ZXN0Gh8udGFza3lhcmQudjEuV2F0Y2hRdWV1ZVJlc3BvbnNlMAESXwoQUmVhZEV4cGxhaW5GYWN0cxIkLnRhc2t5YXJkLnYxLlJlYWRFeHBsYWluRmFjdHNSZXF1ZXN0GiUudGFza3lhcmQudjEuUmVhZEV4cGxhaW5GYWN0c1Jlc3BvbnNlQjsKD2Rldi50YXNreWFyZC52MVABWiZ0YXNreWFyZC5kZXYvZ28vdGFza3lhcmQvdjE7dGFza3lhcmR2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_google_rpc_status, file_taskyard_v1_checkpoint, file_taskyard_v1_common, file_taskyard_v1_lease, file_taskyard_v1_runner, file_taskyard_v1_task, file_taskyard_v1_tenant]);
 
 /**
  * Request of ClaimForRunners.
@@ -626,6 +626,62 @@ export const CreateChildTasksResponseSchema: GenMessage<CreateChildTasksResponse
   messageDesc(file_taskyard_v1_lease_service, 19);
 
 /**
+ * Request of ReadChildOutcomes.
+ *
+ * @generated from message taskyard.v1.ReadChildOutcomesRequest
+ */
+export type ReadChildOutcomesRequest = Message<"taskyard.v1.ReadChildOutcomesRequest"> & {
+  /**
+   * Authenticated holder.
+   *
+   * @generated from field: string runner_id = 1;
+   */
+  runnerId: string;
+
+  /**
+   * Of the parent.
+   *
+   * @generated from field: taskyard.v1.LeaseRef lease = 2;
+   */
+  lease?: LeaseRef | undefined;
+
+  /**
+   * tenants/{tenant}/tasks/{task}, children of the parent.
+   *
+   * @generated from field: repeated string tasks = 3;
+   */
+  tasks: string[];
+};
+
+/**
+ * Describes the message taskyard.v1.ReadChildOutcomesRequest.
+ * Use `create(ReadChildOutcomesRequestSchema)` to create a new message.
+ */
+export const ReadChildOutcomesRequestSchema: GenMessage<ReadChildOutcomesRequest> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_lease_service, 20);
+
+/**
+ * Response of ReadChildOutcomes.
+ *
+ * @generated from message taskyard.v1.ReadChildOutcomesResponse
+ */
+export type ReadChildOutcomesResponse = Message<"taskyard.v1.ReadChildOutcomesResponse"> & {
+  /**
+   * Of the first tasks of the request, same order.
+   *
+   * @generated from field: repeated taskyard.v1.ChildOutcome outcomes = 1;
+   */
+  outcomes: ChildOutcome[];
+};
+
+/**
+ * Describes the message taskyard.v1.ReadChildOutcomesResponse.
+ * Use `create(ReadChildOutcomesResponseSchema)` to create a new message.
+ */
+export const ReadChildOutcomesResponseSchema: GenMessage<ReadChildOutcomesResponse> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_lease_service, 21);
+
+/**
  * Request of WatchQueue.
  *
  * @generated from message taskyard.v1.WatchQueueRequest
@@ -644,7 +700,7 @@ export type WatchQueueRequest = Message<"taskyard.v1.WatchQueueRequest"> & {
  * Use `create(WatchQueueRequestSchema)` to create a new message.
  */
 export const WatchQueueRequestSchema: GenMessage<WatchQueueRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 20);
+  messageDesc(file_taskyard_v1_lease_service, 22);
 
 /**
  * A step of the queue watch; empty ones are keep-alives.
@@ -707,7 +763,7 @@ export type WatchQueueResponse = Message<"taskyard.v1.WatchQueueResponse"> & {
  * Use `create(WatchQueueResponseSchema)` to create a new message.
  */
 export const WatchQueueResponseSchema: GenMessage<WatchQueueResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 21);
+  messageDesc(file_taskyard_v1_lease_service, 23);
 
 /**
  * A lane with claimable work.
@@ -756,7 +812,7 @@ export type Lane = Message<"taskyard.v1.Lane"> & {
  * Use `create(LaneSchema)` to create a new message.
  */
 export const LaneSchema: GenMessage<Lane> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 22);
+  messageDesc(file_taskyard_v1_lease_service, 24);
 
 /**
  * What matters for placement.
@@ -826,7 +882,7 @@ export type PlacementClass = Message<"taskyard.v1.PlacementClass"> & {
  * Use `create(PlacementClassSchema)` to create a new message.
  */
 export const PlacementClassSchema: GenMessage<PlacementClass> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 23);
+  messageDesc(file_taskyard_v1_lease_service, 25);
 
 /**
  * The input of fair scheduling for a tenant.
@@ -903,7 +959,7 @@ export type TenantShare = Message<"taskyard.v1.TenantShare"> & {
  * Use `create(TenantShareSchema)` to create a new message.
  */
 export const TenantShareSchema: GenMessage<TenantShare> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 24);
+  messageDesc(file_taskyard_v1_lease_service, 26);
 
 /**
  * Leases of one runner whose holder must act.
@@ -931,7 +987,7 @@ export type RunnerVerdicts = Message<"taskyard.v1.RunnerVerdicts"> & {
  * Use `create(RunnerVerdictsSchema)` to create a new message.
  */
 export const RunnerVerdictsSchema: GenMessage<RunnerVerdicts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 25);
+  messageDesc(file_taskyard_v1_lease_service, 27);
 
 /**
  * Request of ReadExplainFacts.
@@ -975,7 +1031,7 @@ export type ReadExplainFactsRequest = Message<"taskyard.v1.ReadExplainFactsReque
  * Use `create(ReadExplainFactsRequestSchema)` to create a new message.
  */
 export const ReadExplainFactsRequestSchema: GenMessage<ReadExplainFactsRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 26);
+  messageDesc(file_taskyard_v1_lease_service, 28);
 
 /**
  * taskdb's facts about the scheduling of a task.
@@ -1087,7 +1143,7 @@ export type ReadExplainFactsResponse = Message<"taskyard.v1.ReadExplainFactsResp
  * Use `create(ReadExplainFactsResponseSchema)` to create a new message.
  */
 export const ReadExplainFactsResponseSchema: GenMessage<ReadExplainFactsResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 27);
+  messageDesc(file_taskyard_v1_lease_service, 29);
 
 /**
  * A named limit as ReadExplainFacts finds it, for the key and units of a task.
@@ -1178,7 +1234,7 @@ export type LimitFacts = Message<"taskyard.v1.LimitFacts"> & {
  * Use `create(LimitFactsSchema)` to create a new message.
  */
 export const LimitFactsSchema: GenMessage<LimitFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 28);
+  messageDesc(file_taskyard_v1_lease_service, 30);
 
 /**
  * A prerequisite as ReadExplainFacts finds it.
@@ -1206,6 +1262,13 @@ export type DependencyFacts = Message<"taskyard.v1.DependencyFacts"> & {
    * @generated from field: taskyard.v1.DependencyCondition when = 3;
    */
   when: DependencyCondition;
+
+  /**
+   * It is a child that the task waits for, not one of spec.after.
+   *
+   * @generated from field: bool child = 4;
+   */
+  child: boolean;
 };
 
 /**
@@ -1213,7 +1276,7 @@ export type DependencyFacts = Message<"taskyard.v1.DependencyFacts"> & {
  * Use `create(DependencyFactsSchema)` to create a new message.
  */
 export const DependencyFactsSchema: GenMessage<DependencyFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 29);
+  messageDesc(file_taskyard_v1_lease_service, 31);
 
 /**
  * A task as ReadExplainFacts finds it.
@@ -1290,7 +1353,7 @@ export type TaskFacts = Message<"taskyard.v1.TaskFacts"> & {
  * Use `create(TaskFactsSchema)` to create a new message.
  */
 export const TaskFactsSchema: GenMessage<TaskFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 30);
+  messageDesc(file_taskyard_v1_lease_service, 32);
 
 /**
  * A slot as ReadExplainFacts finds it.
@@ -1332,7 +1395,7 @@ export type SlotFacts = Message<"taskyard.v1.SlotFacts"> & {
  * Use `create(SlotFactsSchema)` to create a new message.
  */
 export const SlotFactsSchema: GenMessage<SlotFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 31);
+  messageDesc(file_taskyard_v1_lease_service, 33);
 
 /**
  * A tenant as ReadExplainFacts finds it.
@@ -1402,7 +1465,7 @@ export type TenantFacts = Message<"taskyard.v1.TenantFacts"> & {
  * Use `create(TenantFactsSchema)` to create a new message.
  */
 export const TenantFactsSchema: GenMessage<TenantFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 32);
+  messageDesc(file_taskyard_v1_lease_service, 34);
 
 /**
  * A task type as ReadExplainFacts finds it.
@@ -1437,7 +1500,7 @@ export type TaskTypeFacts = Message<"taskyard.v1.TaskTypeFacts"> & {
  * Use `create(TaskTypeFactsSchema)` to create a new message.
  */
 export const TaskTypeFactsSchema: GenMessage<TaskTypeFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 33);
+  messageDesc(file_taskyard_v1_lease_service, 35);
 
 /**
  * A quarantine as ReadExplainFacts finds it.
@@ -1479,7 +1542,7 @@ export type QuarantineFacts = Message<"taskyard.v1.QuarantineFacts"> & {
  * Use `create(QuarantineFactsSchema)` to create a new message.
  */
 export const QuarantineFactsSchema: GenMessage<QuarantineFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 34);
+  messageDesc(file_taskyard_v1_lease_service, 36);
 
 /**
  * A runner as ReadExplainFacts finds it.
@@ -1514,7 +1577,7 @@ export type RunnerFacts = Message<"taskyard.v1.RunnerFacts"> & {
  * Use `create(RunnerFactsSchema)` to create a new message.
  */
 export const RunnerFactsSchema: GenMessage<RunnerFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 35);
+  messageDesc(file_taskyard_v1_lease_service, 37);
 
 /**
  * Claims and reports of runs.  Internal.
@@ -1609,6 +1672,21 @@ export const LeaseService: GenService<{
     methodKind: "unary";
     input: typeof CreateChildTasksRequestSchema;
     output: typeof CreateChildTasksResponseSchema;
+  },
+  /**
+   * Reads how children of a leased task have ended, archived ones included.  While one of them is
+   * live, only which have ended is returned, without results.  The response has at least one
+   * outcome and about 3 MiB at most: call again for the others.  What is no child of the task is
+   * not found.
+   * Errors: ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD); NOT_FOUND;
+   * INVALID_ARGUMENT (FIELD_INVALID).
+   *
+   * @generated from rpc taskyard.v1.LeaseService.ReadChildOutcomes
+   */
+  readChildOutcomes: {
+    methodKind: "unary";
+    input: typeof ReadChildOutcomesRequestSchema;
+    output: typeof ReadChildOutcomesResponseSchema;
   },
   /**
    * Streams changed lanes, classes and tenants, and verdicts for lease holders.  The first

@@ -15,6 +15,8 @@ const SENTENCES = {
   "task.resumed": () => "Resumed.",
   "task.reset": (details) => `Taken from its runner and queued again${details.reason ? `: ${details.reason}` : ""}.`,
   "task.reset_requested": (details) => `A reset was requested${details.reason ? `: ${details.reason}` : ""}.`,
+  "task.waiting": (details) =>
+    `Waits for ${details.live_children} of its children${details.first ? `, such as ${details.first}` : ""}; it starts again when they have ended.`,
   "task.pause_requested": () => "A pause was requested.",
   "task.cancel_requested": (details) => `Its cancellation was requested${details.reason ? `: ${details.reason}` : ""}.`,
   "task.report_rejected": (details) => `A stale writer was refused: ${details.reason || ""} ${details.message || ""}${/[.!?]$/.test(details.message || "") ? "" : "."} What it wrote does not count.`,

@@ -13,6 +13,8 @@ from taskyard_taskdb.domain.event import (
     Released,
     RunnerLost,
 )
+from taskyard_taskdb.domain.group import prerequisite_name
+from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.domain.row import Act, Row
 from taskyard_taskdb.domain.rules.common import both, cancel_requested, in_phases, pause_requested, pin
 from taskyard_taskdb.domain.task import RunError
@@ -134,6 +136,52 @@ def redistribute_given_back(draft: Draft, event: Released) -> None:
     draft.set(phase=Phase.REDISTRIBUTING, ready_time=draft.now)
 
 
+def waits(draft: Draft, event: Event) -> bool:
+    """Whether the run has ended to wait for children of the task."""
+    return isinstance(event, Released) and event.reason is ReleaseReason.WAITING
+
+
+def waits_in_circle(draft: Draft, event: Event) -> bool:
+    """Whether a child waits for the task that waits for it."""
+    return waits(draft, event) and bool(getattr(event, "cycle", ""))
+
+
+def end_waiting(draft: Draft, event: Released) -> None:
+    """Ends a run that waits: the next one continues the same attempt from the start."""
+    draft.refund_loss()
+    started = draft.lease.start_time is not None
+    end_lease(draft, event)
+    draft.details = {"live_children": len(event.live)}
+    if event.live:
+        draft.details["first"] = task_name(draft.task.tenant_id, event.live[0])
+    draft.set(attempt=draft.task.attempt - started, blocked=True if event.live else draft.task.blocked)
+    draft.release_units()
+
+
+def wait(draft: Draft, event: Released) -> None:
+    """Blocked until the children have ended; if they have, it waits for its turn at once."""
+    end_waiting(draft, event)
+    draft.pend()
+
+
+def wait_paused(draft: Draft, event: Released) -> None:
+    """As a wait, but held: a pause was requested."""
+    end_waiting(draft, event)
+    draft.pause()
+
+
+def fail_circle(draft: Draft, event: Released) -> None:
+    """Ends a task whose wait would never end."""
+    blocker = prerequisite_name(draft.task.tenant_id, event.cycle)
+    message = f"its wait would never end: {blocker} waits for this task; remove that dependency"
+    error = RunError("WAIT_CYCLE", ErrorClass.PERMANENT, message)
+    draft.refund_loss()
+    take_details(draft, event)
+    draft.details = {"blocker": blocker}
+    draft.end_run(RunState.RELEASED, draft.clamp(event.time), error=error)
+    draft.finish(Phase.FAILED, draft.now, error)
+
+
 def settle(draft: Draft, event: Event) -> Event | None:
     """A loss may end or hold the task; a lease that was handed back is none."""
     counted = not isinstance(event, Released) or event.reason is ReleaseReason.LOST
@@ -190,6 +238,26 @@ ROWS = (
         Word.TASK_CANCELLED, "R,T", "cancel requested", both(cancel_requested, ended), cancel,
     ),
     Row(
+        "release_late_cancelled", (Released,), REDISTRIBUTING, Phase.CANCELLED,
+        Word.TASK_CANCELLED, "R", "cancel requested", cancel_requested, cancel,
+    ),
+    Row(
+        "wait_in_circle", (Released,), LEASED | REDISTRIBUTING, Phase.FAILED,
+        Word.TASK_FAILED, "R", "one of the children waits for the task itself (error code WAIT_CYCLE)",
+        waits_in_circle, fail_circle,
+    ),
+    Row(
+        "wait_paused", (Released,), LEASED, Phase.PAUSED,
+        Word.TASK_PAUSED, "R", "it waits for children, pause requested: attempt - 1 if it had started",
+        both(waits, pause_requested), wait_paused,
+    ),
+    Row(
+        "wait", (Released,), LEASED | REDISTRIBUTING, Phase.PENDING,
+        Word.TASK_WAITING, "R",
+        "it waits for children: attempt - 1 if it had started; claimable once they have ended",
+        waits, wait,
+    ),
+    Row(
         "lease_end_paused", GIVEN_UP, SCHEDULED, Phase.PAUSED,
         Word.TASK_PAUSED, "R,T", "pause requested", both(pause_requested, ended), hold,
     ),
@@ -222,10 +290,6 @@ ROWS = (
         "release", (Released,), RUNNING, Phase.REDISTRIBUTING,
         Word.TASK_REDISTRIBUTED, "R", "given back after the start; reason LOST adds one to runner_loss_count",
         act=redistribute_given_back, then=settle,
-    ),
-    Row(
-        "release_late_cancelled", (Released,), REDISTRIBUTING, Phase.CANCELLED,
-        Word.TASK_CANCELLED, "R", "cancel requested", cancel_requested, cancel,
     ),
     Row(
         "release_late", (Released,), REDISTRIBUTING, None,

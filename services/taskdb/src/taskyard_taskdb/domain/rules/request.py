@@ -129,7 +129,8 @@ def light(draft: Draft, event: Edited) -> bool:
 
 def editable(draft: Draft, event: Edited) -> bool:
     """Whether priority, or with it the rest of the spec, may change now."""
-    return not event.spec or draft.task.attempt == 0
+    # A run that waited for children took its attempt back.
+    return not event.spec or draft.task.start_time is None
 
 
 def edit_light(draft: Draft, event: Edited) -> None:

@@ -10,7 +10,7 @@ from taskyard_taskdb.domain.event import RetryRequested
 from taskyard_taskdb.domain.group import as_prerequisite, group_of, prerequisite_name
 from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.storage.dependency import edges, release
-from taskyard_taskdb.storage.dependency.backlog import rejudge
+from taskyard_taskdb.storage.dependency.backlog import rejudge, without_waits
 from taskyard_taskdb.storage.dependency.edges import Edge, Judged
 from taskyard_taskdb.storage.dependency.release import Cause, Ended
 from taskyard_taskdb.storage.notify.bus import CommitNotice
@@ -31,8 +31,8 @@ class Retries:
 
     @classmethod
     async def of(cls, tx: Tx, keys: Sequence[Key]) -> Retries:
-        """Read the dependencies of these tasks, which never change."""
-        return cls(await edges.of_tasks(tx, keys) if keys else {})
+        """Read the dependencies of these tasks, which never change; a wait for children is over."""
+        return cls(without_waits(await edges.of_tasks(tx, keys)) if keys else {})
 
     def prerequisites(self) -> list[Key]:
         """The tasks to load along with those that are to be retried."""
@@ -76,6 +76,7 @@ class Retries:
         if self.accepted:
             # An id that was used again after its task was archived has no mark yet.
             await edges.mark(tx, loaded, self.prerequisites())
+            await edges.forget_waits(tx, list(self.accepted))
             await edges.reopen(tx, self.accepted)
         if self.cascading:
             await release.remember(tx, self.cascading, Cause.RETRIED)

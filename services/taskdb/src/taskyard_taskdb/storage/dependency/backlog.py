@@ -96,7 +96,7 @@ async def _revive(tx: Tx, progress: Progress, page: int) -> int:
     tenant_id, task_id, _, after_id = rows[0]
     params = {"tenant_id": tenant_id, "task_id": task_id, "after_id": after_id, "page": page}
     found = [(row[0], row[1]) for row in await tx.fetch(statement("failed_dependents"), params)]
-    needed = await edges.of_tasks(tx, found)
+    needed = without_waits(await edges.of_tasks(tx, found))
     taken = _within_bound(found, needed)
     if taken:
         progress.count += await _retry(tx, progress, taken, needed)
@@ -130,6 +130,7 @@ async def _retry(tx: Tx, progress: Progress, keys: list[Key], needed: dict[Key, 
         return 0
     # An id that was used again after its task was archived has no mark yet.
     await edges.mark(tx, loaded, prerequisites)
+    await edges.forget_waits(tx, list(revived))
     await edges.reopen(tx, revived)
     event = RetryRequested()
     steps: list[Transition] = [
@@ -141,6 +142,12 @@ async def _retry(tx: Tx, progress: Progress, keys: list[Key], needed: dict[Key, 
     if deeper:
         await release.remember(tx, deeper, Cause.RETRIED)
     return len(revived)
+
+
+def without_waits(found: Mapping[Key, Sequence[Edge]]) -> dict[Key, list[Edge]]:
+    """The dependencies of spec.after alone: a task that is retried spawns and waits anew."""
+    kept = {key: [edge for edge in edges if not edge.of_wait] for key, edges in found.items()}
+    return {key: edges for key, edges in kept.items() if edges}
 
 
 def rejudge(needed: Sequence[Edge], phases: Mapping[Key, Phase]) -> Judged | None:

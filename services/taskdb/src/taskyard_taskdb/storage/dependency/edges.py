@@ -19,6 +19,9 @@ from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.transition.load import Loaded
 from taskyard_taskdb.storage.transition.task_rows import Key
 
+# The position of dependencies that are not of spec.after but of a wait for children.
+OF_WAIT = -1
+
 
 class Edge(NamedTuple):
     """A row of `dependencies`, in the order of the columns of dependencies_of."""
@@ -29,6 +32,8 @@ class Edge(NamedTuple):
     condition: Condition
     alias: str | None
     open: bool
+    # The task waits for a child that it has created; not of spec.after.
+    of_wait: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +63,13 @@ def judge(key: Key, after: Sequence[Prerequisite], phases: Mapping[str, Phase]) 
 
 
 async def of_tasks(tx: Tx, keys: Iterable[Key]) -> dict[Key, list[Edge]]:
-    """The dependencies of tasks, in the order of spec.after; a task without any is left out."""
+    """The dependencies of tasks, in the order of spec.after; a task without any is left out.
+
+    Those of an earlier wait for children, which has ended, are among them.
+    """
     found: dict[Key, list[Edge]] = {}
     for row in await tx.fetch(statement("dependencies_of"), key_arrays(sorted(set(keys)))):
-        edge = Edge(row[0], row[1], row[2], Condition(row[3]), row[4], row[5])
+        edge = Edge(row[0], row[1], row[2], Condition(row[3]), row[4], row[5], row[6])
         found.setdefault((edge.tenant_id, edge.task_id), []).append(edge)
     return found
 
@@ -97,7 +105,13 @@ async def mark_new(tx: Tx, keys: Sequence[Key]) -> None:
 
 async def store(tx: Tx, judged: Mapping[Key, Judged]) -> None:
     """Store the dependencies of tasks that this transaction has inserted."""
-    edges = [(place, edge) for found in judged.values() for place, edge in enumerate(found.edges)]
+    await _insert(tx, [(place, edge) for found in judged.values() for place, edge in enumerate(found.edges)])
+    blocked = arrays.bools([found.blocked for found in judged.values()])
+    await tx.execute(statement("set_blocked"), key_arrays(list(judged)) | {"blocked": blocked})
+    await block(tx, {key: found for key, found in judged.items() if found.blocked})
+
+
+async def _insert(tx: Tx, edges: Sequence[tuple[int, Edge]]) -> None:
     await tx.execute(
         statement("insert_dependencies"),
         {
@@ -109,9 +123,24 @@ async def store(tx: Tx, judged: Mapping[Key, Judged]) -> None:
             "opens": arrays.bools([edge.open for _, edge in edges]),
         },
     )
-    blocked = arrays.bools([found.blocked for found in judged.values()])
-    await tx.execute(statement("set_blocked"), key_arrays(list(judged)) | {"blocked": blocked})
-    await block(tx, {key: found for key, found in judged.items() if found.blocked})
+
+
+async def wait(tx: Tx, loaded: Loaded, children: Mapping[Key, Sequence[str]]) -> None:
+    """Store that locked tasks wait for the end of live children, which are locked too."""
+    judged = {
+        key: Judged([Edge(*key, id, Condition.ENDED, None, True, True) for id in ids], len(ids), None)
+        for key, ids in children.items()
+    }
+    edges = [edge for found in judged.values() for edge in found.edges]
+    await mark(tx, loaded, [(edge.tenant_id, edge.prerequisite_id) for edge in edges])
+    await forget_waits(tx, list(judged))
+    await _insert(tx, [(OF_WAIT, edge) for edge in edges])
+    await block(tx, judged)
+
+
+async def forget_waits(tx: Tx, keys: Sequence[Key]) -> None:
+    """Remove what earlier waits of locked tasks for children have left."""
+    await tx.execute(statement("forget_waits"), key_arrays(keys))
 
 
 async def reopen(tx: Tx, judged: Mapping[Key, Judged]) -> None:

@@ -1,6 +1,7 @@
 -- name: dependencies_of
--- Locks nothing: what tasks name in spec.after, which never changes; dependencies_of_task.
-SELECT d.tenant_id, d.task_id, d.prerequisite_id, d.condition, d.alias, d.open
+-- Locks nothing: what tasks name in spec.after, which never changes, and the children of their last wait, which have a
+-- negative position; dependencies_of_task.
+SELECT d.tenant_id, d.task_id, d.prerequisite_id, d.condition, d.alias, d.open, d.position < 0
 FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_id)
 CROSS JOIN LATERAL (
     SELECT * FROM dependencies
@@ -41,6 +42,13 @@ WHERE l.ctid = x.at AND l.plain
 INSERT INTO dependencies (tenant_id, task_id, prerequisite_id, condition, position, alias, open)
 SELECT * FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(prerequisite_ids)s::text[],
     %(conditions)s::smallint[], %(positions)s::smallint[], %(aliases)s::text[], %(opens)s::boolean[])
+
+-- name: forget_waits
+-- Deletes the dependencies that earlier waits of tasks for children have left, whose tasks the caller has locked;
+-- dependencies_of_task. An outcome does not write to them, unless the task left its wait before they had ended.
+DELETE FROM dependencies d
+USING unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_id)
+WHERE d.tenant_id = k.tenant_id AND d.task_id = k.task_id AND d.position < 0
 
 -- name: reopen_dependencies
 -- Sets the dependencies of tasks that the caller has locked, with their prerequisites; primary key of dependencies.

@@ -59,11 +59,12 @@ class SlotState(NamedTuple):
 
 
 class DependencyState(NamedTuple):
-    """A prerequisite, its phase if it exists, and how it has to end."""
+    """A prerequisite, its phase if it exists, how it has to end, and whether it is a child of the task."""
 
     task_id: str
     phase: int | None
     condition: int
+    child: bool = False
 
 
 class TypeState(NamedTuple):
@@ -156,7 +157,7 @@ async def _dependencies(tx: Tx, subject: Subject) -> tuple[list[DependencyState]
         return found, sum(state.phase is not None and state.phase < Phase.SUCCEEDED for state in found)
     params = {"tenant_id": subject.tenant_id, "task_id": subject.task.task_id, "limit": MOST_DEPENDENCIES}
     rows = await tx.fetch(statement("explain_dependencies"), params)
-    return [DependencyState(*row[:3]) for row in rows], rows[0][3] if rows else 0
+    return [DependencyState(*row[:4]) for row in rows], rows[0][4] if rows else 0
 
 
 async def _limits(tx: Tx, subject: Subject) -> list[LimitState]:

@@ -66,22 +66,23 @@ SELECT runner_id, free_resources FROM sessions
 WHERE runner_id = ANY (%(runner_ids)s::text[]) AND free_resources IS NOT NULL
 
 -- name: explain_dependencies
--- Locks nothing: what a task waits for, the first by position with their phases, and how many they are;
--- dependencies_of_task, primary keys of tasks and leases.
+-- Locks nothing: what a task waits for, the first by position with their phases, and how many they are; children (of
+-- negative position) only while it waits. dependencies_of_task, primary keys of tasks and leases.
 SELECT d.prerequisite_id, coalesce(l.phase, t.phase,
     CASE WHEN g.group_id IS NULL THEN NULL WHEN g.complete_time IS NULL THEN 1 WHEN g.not_succeeded_count > 0 THEN 11
         ELSE 10 END),
-    d.condition, d.count
+    d.condition, d.position < 0, d.count
 FROM (
     SELECT *, count(*) OVER () AS count FROM dependencies
-    WHERE tenant_id = %(tenant_id)s AND task_id = %(task_id)s AND open
-    ORDER BY position LIMIT %(limit)s
+    WHERE tenant_id = %(tenant_id)s AND task_id = %(task_id)s AND open AND (position >= 0 OR (
+        SELECT b.blocked FROM tasks b WHERE b.tenant_id = %(tenant_id)s AND b.task_id = %(task_id)s))
+    ORDER BY position, prerequisite_id LIMIT %(limit)s
 ) d
 LEFT JOIN tasks t ON t.tenant_id = d.tenant_id AND t.task_id = d.prerequisite_id
 LEFT JOIN leases l ON l.tenant_id = d.tenant_id AND l.task_id = d.prerequisite_id
 LEFT JOIN groups g ON g.tenant_id = d.tenant_id AND g.group_id = substr(d.prerequisite_id, 8)
     AND d.prerequisite_id LIKE 'groups/%%'
-ORDER BY d.position
+ORDER BY d.position, d.prerequisite_id
 
 -- name: explain_prerequisites
 -- Locks nothing: the phases of tasks, archived ones included, and of groups as of tasks; primary keys.

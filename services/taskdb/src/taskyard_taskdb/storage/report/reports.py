@@ -38,6 +38,7 @@ from taskyard_taskdb.storage.change_log.append import TASK, ChangeRow, insert_ch
 from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Row, Tx
 from taskyard_taskdb.storage.report.rejections import RecordedRejections, RejectedRun, rejection
+from taskyard_taskdb.storage.report.waits import Waits
 from taskyard_taskdb.storage.runner import runners
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.transition.load import StateMoved, load_for_update
@@ -164,25 +165,32 @@ class ReportWriter:
     async def _transact(
         self, tx: Tx, reports: Sequence[Report], groups: Mapping[Key, list[int]]
     ) -> tuple[dict[int, Outcome], CommitNotice, Iterable[RejectedRun]]:
-        loaded = await load_for_update(tx, groups)
+        waits = Waits.of((reports[n].key, reports[n].other) for group in groups.values() for n in group)
+        loaded = await load_for_update(tx, [*groups, *waits.named_tasks()] if waits.named else groups)
+        await waits.read_children(tx)
         rng = Random()
         outcomes: dict[int, Outcome] = {}
         transitions: list[Transition] = []
         tasks = dict(loaded.tasks)
-        for key, group in groups.items():
+        for key, group in waits.last(groups):
             for n in group:
                 task = tasks.get(key)
                 if task is None:
                     outcomes[n] = NotFound("task", f"tenants/{key[0]}/tasks/{key[1]}")
                     continue
                 try:
-                    step = lifecycle.apply(task, self._with_details(reports[n], task), loaded.now, rng)
+                    event = self._with_details(reports[n], task)
+                    if key in waits.named:
+                        event = await waits.judge(tx, key, event, tasks)
+                    step = lifecycle.apply(task, event, loaded.now, rng)
                 except TaskyardError as error:
                     outcomes[n] = error
                     continue
                 outcomes[n] = Applied(step.task.phase, step.duplicate)
                 tasks[key] = step.task
                 transitions.append(step)
+                waits.accept(key, event, step)
+        await waits.store(tx, loaded)
         log_sequences = {reports[n].key: reports[n].log_sequence for group in groups.values() for n in group}
         notice = await write(tx, transitions, log_sequences=log_sequences)
         # After the write: the first of two equal reports may be in this very batch.

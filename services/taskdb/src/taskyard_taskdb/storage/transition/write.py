@@ -194,7 +194,7 @@ async def _write_tasks(tx: Tx, steps: list[Steps]) -> None:
 
 async def _write_blocked(tx: Tx, steps: list[Steps]) -> None:
     """Write which tasks wait for prerequisites, where that changes, and remove it with the tasks."""
-    waited = [step for step in steps if step.before.blocked is not None]
+    waited = [step for step in steps if step.before.blocked is not None or step.task.blocked]
     if not waited:
         return
     changed = [step for step in waited if step.before.blocked is not step.task.blocked]

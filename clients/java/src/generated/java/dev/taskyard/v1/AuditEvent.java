@@ -102,7 +102,7 @@ public  final class AuditEvent extends
    * task.created scheduled started progress_updated checkpoint_created paused resumed
    * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
    * released redistributed reset reset_requested reconnected retried retry_scheduled
-   * updated deleted archived report_rejected
+   * waiting updated deleted archived report_rejected
    * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
    * drained undrained updated deleted
    * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
@@ -126,7 +126,7 @@ public  final class AuditEvent extends
    * task.created scheduled started progress_updated checkpoint_created paused resumed
    * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
    * released redistributed reset reset_requested reconnected retried retry_scheduled
-   * updated deleted archived report_rejected
+   * waiting updated deleted archived report_rejected
    * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
    * drained undrained updated deleted
    * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
@@ -151,7 +151,7 @@ public  final class AuditEvent extends
    * task.created scheduled started progress_updated checkpoint_created paused resumed
    * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
    * released redistributed reset reset_requested reconnected retried retry_scheduled
-   * updated deleted archived report_rejected
+   * waiting updated deleted archived report_rejected
    * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
    * drained undrained updated deleted
    * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
@@ -178,7 +178,7 @@ public  final class AuditEvent extends
    * task.created scheduled started progress_updated checkpoint_created paused resumed
    * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
    * released redistributed reset reset_requested reconnected retried retry_scheduled
-   * updated deleted archived report_rejected
+   * waiting updated deleted archived report_rejected
    * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
    * drained undrained updated deleted
    * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
@@ -201,7 +201,7 @@ public  final class AuditEvent extends
    * task.created scheduled started progress_updated checkpoint_created paused resumed
    * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
    * released redistributed reset reset_requested reconnected retried retry_scheduled
-   * updated deleted archived report_rejected
+   * waiting updated deleted archived report_rejected
    * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
    * drained undrained updated deleted
    * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
@@ -782,7 +782,7 @@ public  final class AuditEvent extends
      * task.created scheduled started progress_updated checkpoint_created paused resumed
      * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
      * released redistributed reset reset_requested reconnected retried retry_scheduled
-     * updated deleted archived report_rejected
+     * waiting updated deleted archived report_rejected
      * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
      * drained undrained updated deleted
      * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
@@ -806,7 +806,7 @@ public  final class AuditEvent extends
      * task.created scheduled started progress_updated checkpoint_created paused resumed
      * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
      * released redistributed reset reset_requested reconnected retried retry_scheduled
-     * updated deleted archived report_rejected
+     * waiting updated deleted archived report_rejected
      * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
      * drained undrained updated deleted
      * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
@@ -831,7 +831,7 @@ public  final class AuditEvent extends
      * task.created scheduled started progress_updated checkpoint_created paused resumed
      * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
      * released redistributed reset reset_requested reconnected retried retry_scheduled
-     * updated deleted archived report_rejected
+     * waiting updated deleted archived report_rejected
      * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
      * drained undrained updated deleted
      * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
@@ -858,7 +858,7 @@ public  final class AuditEvent extends
      * task.created scheduled started progress_updated checkpoint_created paused resumed
      * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
      * released redistributed reset reset_requested reconnected retried retry_scheduled
-     * updated deleted archived report_rejected
+     * waiting updated deleted archived report_rejected
      * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
      * drained undrained updated deleted
      * tenant.created updated deleted secret_rotated;  task_type.created updated deleted
@@ -883,7 +883,7 @@ public  final class AuditEvent extends
      * task.created scheduled started progress_updated checkpoint_created paused resumed
      * succeeded failed timed_out exhausted cancelled cancel_requested pause_requested
      * released redistributed reset reset_requested reconnected retried retry_scheduled
-     * updated deleted archived report_rejected
+     * waiting updated deleted archived report_rejected
      * runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
      * drained undrained updated deleted
      * tenant.created updated deleted secret_rotated;  task_type.created updated deleted

@@ -168,6 +168,50 @@ public  final class ChildTask extends
 
   }
 
+  public static final int SPAWNED_FIELD_NUMBER = 3;
+  private boolean spawned_;
+  /**
+   * <pre>
+   * The key names the child for as long as the parent exists: the id is derived from the parent and
+   * the key, and a repetition returns the child also when it has ended or is archived.
+   * INVALID_ARGUMENT if kind, function or payload are then others than those of the child.
+   * </pre>
+   *
+   * <code>bool spawned = 3 [json_name = "spawned"];</code>
+   * @return The spawned.
+   */
+  @java.lang.Override
+  public boolean getSpawned() {
+    return spawned_;
+  }
+  /**
+   * <pre>
+   * The key names the child for as long as the parent exists: the id is derived from the parent and
+   * the key, and a repetition returns the child also when it has ended or is archived.
+   * INVALID_ARGUMENT if kind, function or payload are then others than those of the child.
+   * </pre>
+   *
+   * <code>bool spawned = 3 [json_name = "spawned"];</code>
+   * @param value The spawned to set.
+   */
+  private void setSpawned(boolean value) {
+    
+    spawned_ = value;
+  }
+  /**
+   * <pre>
+   * The key names the child for as long as the parent exists: the id is derived from the parent and
+   * the key, and a repetition returns the child also when it has ended or is archived.
+   * INVALID_ARGUMENT if kind, function or payload are then others than those of the child.
+   * </pre>
+   *
+   * <code>bool spawned = 3 [json_name = "spawned"];</code>
+   */
+  private void clearSpawned() {
+
+    spawned_ = false;
+  }
+
   public static dev.taskyard.v1.ChildTask parseFrom(
       java.nio.ByteBuffer data)
       throws com.google.protobuf.InvalidProtocolBufferException {
@@ -420,6 +464,52 @@ public  final class ChildTask extends
       return this;
     }
 
+    /**
+     * <pre>
+     * The key names the child for as long as the parent exists: the id is derived from the parent and
+     * the key, and a repetition returns the child also when it has ended or is archived.
+     * INVALID_ARGUMENT if kind, function or payload are then others than those of the child.
+     * </pre>
+     *
+     * <code>bool spawned = 3 [json_name = "spawned"];</code>
+     * @return The spawned.
+     */
+    @java.lang.Override
+    public boolean getSpawned() {
+      return instance.getSpawned();
+    }
+    /**
+     * <pre>
+     * The key names the child for as long as the parent exists: the id is derived from the parent and
+     * the key, and a repetition returns the child also when it has ended or is archived.
+     * INVALID_ARGUMENT if kind, function or payload are then others than those of the child.
+     * </pre>
+     *
+     * <code>bool spawned = 3 [json_name = "spawned"];</code>
+     * @param value The spawned to set.
+     * @return This builder for chaining.
+     */
+    public Builder setSpawned(boolean value) {
+      copyOnWrite();
+      instance.setSpawned(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * The key names the child for as long as the parent exists: the id is derived from the parent and
+     * the key, and a repetition returns the child also when it has ended or is archived.
+     * INVALID_ARGUMENT if kind, function or payload are then others than those of the child.
+     * </pre>
+     *
+     * <code>bool spawned = 3 [json_name = "spawned"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearSpawned() {
+      copyOnWrite();
+      instance.clearSpawned();
+      return this;
+    }
+
     // @@protoc_insertion_point(builder_scope:taskyard.v1.ChildTask)
   }
   @java.lang.Override
@@ -439,10 +529,11 @@ public  final class ChildTask extends
             "bitField0_",
             "task_",
             "key_",
+            "spawned_",
           };
           java.lang.String info =
-              "\u0000\u0002\u0000\u0001\u0001\u0002\u0002\u0000\u0000\u0000\u0001\u1009\u0000\u0002" +
-              "\u0208";
+              "\u0000\u0003\u0000\u0001\u0001\u0003\u0003\u0000\u0000\u0000\u0001\u1009\u0000\u0002" +
+              "\u0208\u0003\u0007";
           return newMessageInfo(DEFAULT_INSTANCE, info, objects);
       }
       case GET_DEFAULT_INSTANCE: {

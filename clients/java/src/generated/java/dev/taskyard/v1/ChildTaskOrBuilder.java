@@ -52,4 +52,16 @@ public interface ChildTaskOrBuilder extends
    */
   com.google.protobuf.ByteString
       getKeyBytes();
+
+  /**
+   * <pre>
+   * The key names the child for as long as the parent exists: the id is derived from the parent and
+   * the key, and a repetition returns the child also when it has ended or is archived.
+   * INVALID_ARGUMENT if kind, function or payload are then others than those of the child.
+   * </pre>
+   *
+   * <code>bool spawned = 3 [json_name = "spawned"];</code>
+   * @return The spawned.
+   */
+  boolean getSpawned();
 }

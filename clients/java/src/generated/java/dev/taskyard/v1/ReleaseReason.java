@@ -65,6 +65,15 @@ public enum ReleaseReason
    * <code>RELEASE_REASON_LOST = 5;</code>
    */
   RELEASE_REASON_LOST(5),
+  /**
+   * <pre>
+   * It waits for tasks that it has created -&gt; PENDING until they have ended, then a run from the
+   * start.  Neither an attempt nor a retry is counted.
+   * </pre>
+   *
+   * <code>RELEASE_REASON_WAITING = 6;</code>
+   */
+  RELEASE_REASON_WAITING(6),
   UNRECOGNIZED(-1),
   ;
 
@@ -118,6 +127,15 @@ public enum ReleaseReason
    * <code>RELEASE_REASON_LOST = 5;</code>
    */
   public static final int RELEASE_REASON_LOST_VALUE = 5;
+  /**
+   * <pre>
+   * It waits for tasks that it has created -&gt; PENDING until they have ended, then a run from the
+   * start.  Neither an attempt nor a retry is counted.
+   * </pre>
+   *
+   * <code>RELEASE_REASON_WAITING = 6;</code>
+   */
+  public static final int RELEASE_REASON_WAITING_VALUE = 6;
 
 
   @java.lang.Override
@@ -147,6 +165,7 @@ public enum ReleaseReason
       case 3: return RELEASE_REASON_NO_CAPACITY;
       case 4: return RELEASE_REASON_UNSUPPORTED;
       case 5: return RELEASE_REASON_LOST;
+      case 6: return RELEASE_REASON_WAITING;
       default: return null;
     }
   }

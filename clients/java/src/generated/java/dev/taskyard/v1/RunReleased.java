@@ -20,6 +20,7 @@ public  final class RunReleased extends
     RunReleasedOrBuilder {
   private RunReleased() {
     message_ = "";
+    waitFor_ = com.google.protobuf.GeneratedMessageLite.emptyProtobufList();
   }
   public static final int REASON_FIELD_NUMBER = 1;
   private int reason_;
@@ -149,6 +150,146 @@ public  final class RunReleased extends
     checkByteStringIsUtf8(value);
     message_ = value.toStringUtf8();
 
+  }
+
+  public static final int WAIT_FOR_FIELD_NUMBER = 3;
+  private com.google.protobuf.Internal.ProtobufList<java.lang.String> waitFor_;
+  /**
+   * <pre>
+   * WAITING: tasks that the run waits for, tenants/{tenant}/tasks/{task}.  What is no live child of
+   * the task is not waited for.
+   * </pre>
+   *
+   * <code>repeated string wait_for = 3 [json_name = "waitFor"];</code>
+   * @return A list containing the waitFor.
+   */
+  @java.lang.Override
+  public java.util.List<java.lang.String> getWaitForList() {
+    return waitFor_;
+  }
+  /**
+   * <pre>
+   * WAITING: tasks that the run waits for, tenants/{tenant}/tasks/{task}.  What is no live child of
+   * the task is not waited for.
+   * </pre>
+   *
+   * <code>repeated string wait_for = 3 [json_name = "waitFor"];</code>
+   * @return The count of waitFor.
+   */
+  @java.lang.Override
+  public int getWaitForCount() {
+    return waitFor_.size();
+  }
+  /**
+   * <pre>
+   * WAITING: tasks that the run waits for, tenants/{tenant}/tasks/{task}.  What is no live child of
+   * the task is not waited for.
+   * </pre>
+   *
+   * <code>repeated string wait_for = 3 [json_name = "waitFor"];</code>
+   * @param index The index of the element to return.
+   * @return The waitFor at the given index.
+   */
+  @java.lang.Override
+  public java.lang.String getWaitFor(int index) {
+    return waitFor_.get(index);
+  }
+  /**
+   * <pre>
+   * WAITING: tasks that the run waits for, tenants/{tenant}/tasks/{task}.  What is no live child of
+   * the task is not waited for.
+   * </pre>
+   *
+   * <code>repeated string wait_for = 3 [json_name = "waitFor"];</code>
+   * @param index The index of the value to return.
+   * @return The bytes of the waitFor at the given index.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getWaitForBytes(int index) {
+    return com.google.protobuf.ByteString.copyFromUtf8(
+        waitFor_.get(index));
+  }
+  private void ensureWaitForIsMutable() {
+    com.google.protobuf.Internal.ProtobufList<java.lang.String> tmp =
+        waitFor_;  if (!tmp.isModifiable()) {
+      waitFor_ =
+          com.google.protobuf.GeneratedMessageLite.mutableCopy(tmp);
+     }
+  }
+  /**
+   * <pre>
+   * WAITING: tasks that the run waits for, tenants/{tenant}/tasks/{task}.  What is no live child of
+   * the task is not waited for.
+   * </pre>
+   *
+   * <code>repeated string wait_for = 3 [json_name = "waitFor"];</code>
+   * @param index The index to set the value at.
+   * @param value The waitFor to set.
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void setWaitFor(
+      int index, java.lang.String value) {
+    value.getClass();  // minimal bytecode null check
+    ensureWaitForIsMutable();
+    waitFor_.set(index, value);
+  }
+  /**
+   * <pre>
+   * WAITING: tasks that the run waits for, tenants/{tenant}/tasks/{task}.  What is no live child of
+   * the task is not waited for.
+   * </pre>
+   *
+   * <code>repeated string wait_for = 3 [json_name = "waitFor"];</code>
+   * @param value The waitFor to add.
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void addWaitFor(
+      java.lang.String value) {
+    value.getClass();  // minimal bytecode null check
+    ensureWaitForIsMutable();
+    waitFor_.add(value);
+  }
+  /**
+   * <pre>
+   * WAITING: tasks that the run waits for, tenants/{tenant}/tasks/{task}.  What is no live child of
+   * the task is not waited for.
+   * </pre>
+   *
+   * <code>repeated string wait_for = 3 [json_name = "waitFor"];</code>
+   * @param values The waitFor to add.
+   */
+  private void addAllWaitFor(
+      java.lang.Iterable<java.lang.String> values) {
+    ensureWaitForIsMutable();
+    com.google.protobuf.AbstractMessageLite.addAll(
+        values, waitFor_);
+  }
+  /**
+   * <pre>
+   * WAITING: tasks that the run waits for, tenants/{tenant}/tasks/{task}.  What is no live child of
+   * the task is not waited for.
+   * </pre>
+   *
+   * <code>repeated string wait_for = 3 [json_name = "waitFor"];</code>
+   */
+  private void clearWaitFor() {
+    waitFor_ = com.google.protobuf.GeneratedMessageLite.emptyProtobufList();
+  }
+  /**
+   * <pre>
+   * WAITING: tasks that the run waits for, tenants/{tenant}/tasks/{task}.  What is no live child of
+   * the task is not waited for.
+   * </pre>
+   *
+   * <code>repeated string wait_for = 3 [json_name = "waitFor"];</code>
+   * @param value The bytes of the waitFor to add.
+   */
+  private void addWaitForBytes(
+      com.google.protobuf.ByteString value) {
+    checkByteStringIsUtf8(value);
+    ensureWaitForIsMutable();
+    waitFor_.add(value.toStringUtf8());
   }
 
   public static dev.taskyard.v1.RunReleased parseFrom(
@@ -387,6 +528,143 @@ public  final class RunReleased extends
       return this;
     }
 
+    /**
+     * <pre>
+     * WAITING: tasks that the run waits for, tenants/{tenant}/tasks/{task}.  What is no live child of
+     * the task is not waited for.
+     * </pre>
+     *
+     * <code>repeated string wait_for = 3 [json_name = "waitFor"];</code>
+     * @return A list containing the waitFor.
+     */
+    @java.lang.Override
+    public java.util.List<java.lang.String>
+        getWaitForList() {
+      return java.util.Collections.unmodifiableList(
+          instance.getWaitForList());
+    }
+    /**
+     * <pre>
+     * WAITING: tasks that the run waits for, tenants/{tenant}/tasks/{task}.  What is no live child of
+     * the task is not waited for.
+     * </pre>
+     *
+     * <code>repeated string wait_for = 3 [json_name = "waitFor"];</code>
+     * @return The count of waitFor.
+     */
+    @java.lang.Override
+    public int getWaitForCount() {
+      return instance.getWaitForCount();
+    }
+    /**
+     * <pre>
+     * WAITING: tasks that the run waits for, tenants/{tenant}/tasks/{task}.  What is no live child of
+     * the task is not waited for.
+     * </pre>
+     *
+     * <code>repeated string wait_for = 3 [json_name = "waitFor"];</code>
+     * @param index The index of the element to return.
+     * @return The waitFor at the given index.
+     */
+    @java.lang.Override
+    public java.lang.String getWaitFor(int index) {
+      return instance.getWaitFor(index);
+    }
+    /**
+     * <pre>
+     * WAITING: tasks that the run waits for, tenants/{tenant}/tasks/{task}.  What is no live child of
+     * the task is not waited for.
+     * </pre>
+     *
+     * <code>repeated string wait_for = 3 [json_name = "waitFor"];</code>
+     * @param index The index of the value to return.
+     * @return The bytes of the waitFor at the given index.
+     */
+    @java.lang.Override
+    public com.google.protobuf.ByteString
+        getWaitForBytes(int index) {
+      return instance.getWaitForBytes(index);
+    }
+    /**
+     * <pre>
+     * WAITING: tasks that the run waits for, tenants/{tenant}/tasks/{task}.  What is no live child of
+     * the task is not waited for.
+     * </pre>
+     *
+     * <code>repeated string wait_for = 3 [json_name = "waitFor"];</code>
+     * @param index The index to set the value at.
+     * @param value The waitFor to set.
+     * @return This builder for chaining.
+     */
+    public Builder setWaitFor(
+        int index, java.lang.String value) {
+      copyOnWrite();
+      instance.setWaitFor(index, value);
+      return this;
+    }
+    /**
+     * <pre>
+     * WAITING: tasks that the run waits for, tenants/{tenant}/tasks/{task}.  What is no live child of
+     * the task is not waited for.
+     * </pre>
+     *
+     * <code>repeated string wait_for = 3 [json_name = "waitFor"];</code>
+     * @param value The waitFor to add.
+     * @return This builder for chaining.
+     */
+    public Builder addWaitFor(
+        java.lang.String value) {
+      copyOnWrite();
+      instance.addWaitFor(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * WAITING: tasks that the run waits for, tenants/{tenant}/tasks/{task}.  What is no live child of
+     * the task is not waited for.
+     * </pre>
+     *
+     * <code>repeated string wait_for = 3 [json_name = "waitFor"];</code>
+     * @param values The waitFor to add.
+     * @return This builder for chaining.
+     */
+    public Builder addAllWaitFor(
+        java.lang.Iterable<java.lang.String> values) {
+      copyOnWrite();
+      instance.addAllWaitFor(values);
+      return this;
+    }
+    /**
+     * <pre>
+     * WAITING: tasks that the run waits for, tenants/{tenant}/tasks/{task}.  What is no live child of
+     * the task is not waited for.
+     * </pre>
+     *
+     * <code>repeated string wait_for = 3 [json_name = "waitFor"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearWaitFor() {
+      copyOnWrite();
+      instance.clearWaitFor();
+      return this;
+    }
+    /**
+     * <pre>
+     * WAITING: tasks that the run waits for, tenants/{tenant}/tasks/{task}.  What is no live child of
+     * the task is not waited for.
+     * </pre>
+     *
+     * <code>repeated string wait_for = 3 [json_name = "waitFor"];</code>
+     * @param value The bytes of the waitFor to add.
+     * @return This builder for chaining.
+     */
+    public Builder addWaitForBytes(
+        com.google.protobuf.ByteString value) {
+      copyOnWrite();
+      instance.addWaitForBytes(value);
+      return this;
+    }
+
     // @@protoc_insertion_point(builder_scope:taskyard.v1.RunReleased)
   }
   @java.lang.Override
@@ -405,10 +683,11 @@ public  final class RunReleased extends
           java.lang.Object[] objects = new java.lang.Object[] {
             "reason_",
             "message_",
+            "waitFor_",
           };
           java.lang.String info =
-              "\u0000\u0002\u0000\u0000\u0001\u0002\u0002\u0000\u0000\u0000\u0001\f\u0002\u0208" +
-              "";
+              "\u0000\u0003\u0000\u0000\u0001\u0003\u0003\u0000\u0001\u0000\u0001\f\u0002\u0208" +
+              "\u0003\u021a";
           return newMessageInfo(DEFAULT_INSTANCE, info, objects);
       }
       case GET_DEFAULT_INSTANCE: {

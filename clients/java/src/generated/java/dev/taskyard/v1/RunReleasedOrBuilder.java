@@ -48,4 +48,49 @@ public interface RunReleasedOrBuilder extends
    */
   com.google.protobuf.ByteString
       getMessageBytes();
+
+  /**
+   * <pre>
+   * WAITING: tasks that the run waits for, tenants/{tenant}/tasks/{task}.  What is no live child of
+   * the task is not waited for.
+   * </pre>
+   *
+   * <code>repeated string wait_for = 3 [json_name = "waitFor"];</code>
+   * @return A list containing the waitFor.
+   */
+  java.util.List<java.lang.String>
+      getWaitForList();
+  /**
+   * <pre>
+   * WAITING: tasks that the run waits for, tenants/{tenant}/tasks/{task}.  What is no live child of
+   * the task is not waited for.
+   * </pre>
+   *
+   * <code>repeated string wait_for = 3 [json_name = "waitFor"];</code>
+   * @return The count of waitFor.
+   */
+  int getWaitForCount();
+  /**
+   * <pre>
+   * WAITING: tasks that the run waits for, tenants/{tenant}/tasks/{task}.  What is no live child of
+   * the task is not waited for.
+   * </pre>
+   *
+   * <code>repeated string wait_for = 3 [json_name = "waitFor"];</code>
+   * @param index The index of the element to return.
+   * @return The waitFor at the given index.
+   */
+  java.lang.String getWaitFor(int index);
+  /**
+   * <pre>
+   * WAITING: tasks that the run waits for, tenants/{tenant}/tasks/{task}.  What is no live child of
+   * the task is not waited for.
+   * </pre>
+   *
+   * <code>repeated string wait_for = 3 [json_name = "waitFor"];</code>
+   * @param index The index of the element to return.
+   * @return The waitFor at the given index.
+   */
+  com.google.protobuf.ByteString
+      getWaitForBytes(int index);
 }
