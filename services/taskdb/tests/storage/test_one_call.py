@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -15,6 +14,7 @@ from services.taskdb.tests.storage.test_claim_bundles import BEGIN, Rows, draw, 
 from taskyard_taskdb.storage.claim.bounds import Bounds
 from taskyard_taskdb.storage.claim.claimer import Claimer
 from taskyard_taskdb.storage.claim.claims import ClaimResult, LaneClaim, RunnerClaim, TenantClaim
+from taskyard_taskdb.storage.claim.one_call import OneCalls
 from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.pool import Pool, PoolOptions
 from taskyard_taskdb.storage.statements import statements
@@ -66,14 +66,17 @@ class Counting:
         return made
 
 
+class Declining(OneCalls):
+    """Leaves every claim to the statements."""
+
+    async def claim(self, *_: object) -> None:
+        return None
+
+
 def claimer(pool: Pool, way: str = "one call") -> Claimer:
     made = Claimer(pool, Bus(), Bounds())
     if way == "statements":
-
-        async def declines(*_: Any) -> None:
-            return None
-
-        made._one_calls.claim = declines  # type: ignore[method-assign]
+        made._one_calls = Declining(pool, Bus(), Bounds())
     return made
 
 

@@ -131,7 +131,7 @@ class _Call:
             lane, claim = lanes[row[0] - 1], row[4]
             if claim is not None:
                 ttl = claims[claim - 1].lease_duration
-                results[claim - 1].tasks.append(ClaimedTask(lane[0], *row[5:], ttl))
+                results[claim - 1].tasks.append(ClaimedTask._make((lane[0], *row[5:], ttl)))
                 continue
             seen[lane] = row[1]
             if row[2] is not None:
