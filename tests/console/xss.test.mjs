@@ -134,7 +134,7 @@ test("what administrators see of tenants, types, keys, runners and the audit tra
   await inertOn(page, ["key"], "table");
   await open(page, "#/runners");
   await inertOn(page, ["runner label"], "table");
-  await page.click("button:has-text('Why nothing?')");
+  await page.click("tr:has-text('local') button:has-text('Why nothing?')");
   await inertOn(page, ["zone"], "section[aria-label='why nothing goes there']");
   await open(page, "#/audit");
   await settled(page);
