@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from tests.harness.postgres import PostgresServer
 
 POLICIES = {**TASKDB_POLICIES, **SCHEDULER_POLICIES}
-# What housekeeping changes by itself: the time of the shares, what the leader folds and counts.
-CHANGING = {"group_deltas", "tenant_usage"}
+# What the leader folds from the change log and from ended runs, some time after it happened.
+CHANGING = {"group_deltas", "tenant_usage", "task_counts", "task_minutes", "task_durations"}
 TENANTS_TABLES = """
     SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id'
     WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relnamespace = 'public'::regnamespace
