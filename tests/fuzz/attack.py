@@ -66,7 +66,7 @@ class Outcome:
     """The codes of all calls by RPC, how long they took, and the findings by what they are."""
 
     codes: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    seconds: Counter[str] = field(default_factory=Counter)
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     findings: dict[str, Finding] = field(default_factory=dict)
 
     @property

@@ -80,7 +80,8 @@ async def test_a_method_that_is_held_back_stays_in_grpcs_core_and_others_are_acc
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel, asyncio.timeout(30):
         call: Any = channel.unary_unary(METHOD)
         calls = [asyncio.ensure_future(call(b"held", timeout=30)) for _ in range(CALLS)]
-        await asyncio.gather(*(channel.unary_unary("/test.Echo/Other")(b"other") for _ in range(CALLS)))
+        other: Any = channel.unary_unary("/test.Echo/Other")
+        await asyncio.gather(*(other(b"other", timeout=30) for _ in range(CALLS)))
         assert accepted.count(b"held") <= accept.ACCEPTED_AT_ONCE
         turn.set_result(None)
         await asyncio.gather(*calls)

@@ -41,7 +41,7 @@ def initialise() -> None:
         made.append(_Wakeups(fileno=read.detach()))
         return made[-1], write
 
-    socket.socketpair = make_drained_pair
+    socket.socketpair = make_drained_pair  # type: ignore[assignment]
     try:
         grpc.aio.init_grpc_aio()
     finally:
