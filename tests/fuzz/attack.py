@@ -63,9 +63,10 @@ class Finding:
 
 @dataclass
 class Outcome:
-    """The codes of all calls by RPC, and the findings by what they are."""
+    """The codes of all calls by RPC, how long they took, and the findings by what they are."""
 
     codes: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     findings: dict[str, Finding] = field(default_factory=dict)
 
     @property
@@ -87,11 +88,12 @@ class Outcome:
             self.findings[key] = Finding(what, request)
 
     def table(self) -> Iterator[str]:
-        """Lines with the share of each code per RPC."""
+        """Lines with the mean time and the share of each code per RPC."""
         for path, counter in sorted(self.codes.items()):
             total = counter.total()
             shares = " ".join(f"{code} {100 * count / total:.0f}%" for code, count in counter.most_common())
-            yield f"{path.rpartition('.')[2]:40} {total:6}  {shares}"
+            mean = 1000 * self.seconds[path] / total
+            yield f"{path.rpartition('.')[2]:40} {total:6} {mean:6.0f} ms  {shares}"
 
 
 class Attack:
@@ -123,12 +125,14 @@ class Attack:
             path = rng.choice(self._paths)
             objects = self.world.objects(rng, path)
             metadata = self._metadata(rng, path, objects)
+            began = time.monotonic()
             if path.endswith("/Connect"):
                 code, details, sent = await link.converse(self.world, objects, mutator, rng, metadata)
             else:
                 sent = _requests(rng, mutator, path, objects, self.world)
                 code, details = await self._call(path, sent, metadata, objects)
             self.outcome.codes[path][code] += 1
+            self.outcome.seconds[path] += time.monotonic() - began
             late = code == "DEADLINE_EXCEEDED" and path not in WAITING
             if code in DEFECTS or late:
                 self.outcome.add(f"{path} {code}: {details}", shown_request(path, sent))

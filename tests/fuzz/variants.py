@@ -64,6 +64,10 @@ def _vary_task(rng: random.Random, task: task_pb2.Task, receiver: str, objects: 
         spec.after.add(task=objects.task, when=when, alias=rng.choice(("", "input")))
     if rng.random() < 0.2 and objects.task_type != "none":
         spec.task_type = objects.task_type
+    if rng.random() < 0.1 and objects.limit != "none":
+        spec.limits.add(limit=objects.limit)
+    if rng.random() < 0.1 and objects.group != "none":
+        task.metadata.group = objects.group
     if rng.random() < 0.1:
         spec.not_before.CopyFrom(Timestamp(seconds=1_900_000_000))
     if rng.random() < 0.2:

@@ -34,6 +34,7 @@ _MASKS = (
     "quota",
     "a.b",
 )
+_POOLS = {"TaskType": "types", "Schedule": "schedules", "Group": "groups", "Limit": "limits"}
 _CHECKS = ("counters", "slot-without-head", "webhooks", "jobs", "loops", "seals", "nothing")
 
 
@@ -90,6 +91,7 @@ class World:
             task_type=pick("types"),
             schedule=pick("schedules"),
             group=pick("groups"),
+            limit=pick("limits"),
             api_key=pick("keys"),
             runner=runner,
             lease=lease,
@@ -148,12 +150,8 @@ class World:
         match part.DESCRIPTOR.name:
             case "Task":
                 self._learn_task(part)
-            case "TaskType" if part.name.startswith("tenants/"):
-                self._pools[part.name.split("/")[1], "types"].append(part.name.rpartition("/")[2])
-            case "Schedule" if part.name.startswith("tenants/"):
-                self._pools[part.name.split("/")[1], "schedules"].append(part.name.rpartition("/")[2])
-            case "Group" if part.name.startswith("tenants/"):
-                self._pools[part.name.split("/")[1], "groups"].append(part.name.rpartition("/")[2])
+            case "TaskType" | "Schedule" | "Group" | "Limit" as kind if part.name.startswith("tenants/"):
+                self._pools[part.name.split("/")[1], _POOLS[kind]].append(part.name.rpartition("/")[2])
             case "ApiKey" if part.name not in self._own_keys and part.tenant in TENANTS:
                 self._pools[part.tenant, "keys"].append(part.name.removeprefix("apiKeys/"))
             case "Tenant" if part.name.startswith("tenants/f-"):

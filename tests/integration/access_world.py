@@ -11,6 +11,7 @@ import grpc.aio
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from taskyard.v1 import api_key_pb2, lease_pb2, task_pb2
+from taskyard.v1 import api_key_service_pb2 as K
 from taskyard.v1 import task_service_pb2 as S
 from taskyard.v1 import work_service_pb2 as W
 from taskyard_kit.auth import Kind
@@ -83,6 +84,7 @@ class AccessWorld:
         self.callers = [
             Caller("tenant", await self._key(tenant=OWN), Kind.TENANT, bound=True),
             Caller("read-only", await self._key(tenant=OWN, read_only=True), Kind.TENANT, False, True),
+            Caller("browser", await self._sign_in_key(), Kind.TENANT, False, True),
             Caller("runner", self.worker_keys[OWN], Kind.RUNNER, bound=True),
             Caller("any runner", self.any_runner_keys[OWN], Kind.RUNNER, bound=True),
             Caller("admin", self.service.admin_key, Kind.ADMIN),
@@ -92,6 +94,15 @@ class AccessWorld:
             Caller("revoked", revoked.secret),
             Caller("expired", expired),
         ]
+
+    async def _sign_in_key(self) -> str:
+        """What a session of the gateway holds after a sign-in by code, here with a read-only key."""
+        service = "/taskyard.v1.ApiKeyService/"
+        key = await self._key(tenant=OWN, read_only=True)
+        code = await self.service.call(service + "CreateSignInCode", K.CreateSignInCodeRequest(), key)
+        redeem = K.RedeemSignInCodeRequest(code=code.code)
+        secret: str = (await self.service.call(service + "RedeemSignInCode", redeem, "")).secret
+        return secret
 
     async def _expired_key(self) -> str:
         soon = Timestamp()

@@ -6,7 +6,7 @@ without a policy.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -30,19 +30,12 @@ if TYPE_CHECKING:
     from tests.harness.postgres import PostgresServer
 
 POLICIES = {**TASKDB_POLICIES, **SCHEDULER_POLICIES}
-TABLES = (
-    "tasks",
-    "queue",
-    "leases",
-    "task_types",
-    "schedules",
-    "groups",
-    "api_keys",
-    "changes",
-    "webhook_secrets",
-    "inbox",
-    "tenants",
-)
+# What the leader folds from the change log and from ended runs, some time after it happened.
+CHANGING = {"group_deltas", "tenant_usage", "task_counts", "task_minutes", "task_durations"}
+TENANTS_TABLES = """
+    SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id'
+    WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relnamespace = 'public'::regnamespace
+"""
 DEFECTS = {"INTERNAL", "UNKNOWN", "UNIMPLEMENTED", "DEADLINE_EXCEEDED", "UNAVAILABLE"}
 # A key for any runner may use an id that nobody has, but not that of another tenant's runner.
 NAMED_BY_ITSELF = {"/taskyard.v1.RunnerLinkService/Connect", "/taskyard.v1.WorkService/ClaimTasks"}
@@ -85,25 +78,20 @@ def expected(policy: Policy, caller: Caller) -> str:
     return ""
 
 
-def changed_rows(before: list[Any], after: list[Any]) -> list[str]:
+def changed_rows(before: Mapping[str, list[Any]], after: Mapping[str, list[Any]]) -> list[str]:
     """The rows that were changed, with their table."""
-    return [
-        f"{table}: {row}"
-        for table, old, new in zip(TABLES, before, after, strict=True)
-        for row in new
-        if row not in old
-    ]
+    return [f"{table}: {row}" for table, new in after.items() for row in new if row not in before[table]]
 
 
-def foreign_rows(url: str) -> list[Any]:
-    """All that the database has of the foreign tenant."""
+def foreign_rows(url: str) -> dict[str, list[Any]]:
+    """All that the database has of the foreign tenant, by table."""
     with psycopg.connect(url) as connection:
-        return [
-            connection.execute(
-                f"SELECT * FROM {table} WHERE tenant_id = %s ORDER BY 1, 2", (FOREIGN,)
-            ).fetchall()
-            for table in TABLES
-        ]
+        tables = connection.execute(TENANTS_TABLES).fetchall()
+        return {
+            table: connection.execute(f"SELECT * FROM {table} WHERE tenant_id = %s", (FOREIGN,)).fetchall()
+            for (table,) in tables
+            if table not in CHANGING
+        }
 
 
 def refused(path: str, answer: Answer) -> bool:
@@ -128,16 +116,7 @@ def refused(path: str, answer: Answer) -> bool:
 
 def names_somebody(message: Message, objects: Objects) -> bool:
     """Whether a request refers to anything of these objects."""
-    named = (
-        objects.tenant,
-        objects.task,
-        objects.external,
-        objects.ended,
-        objects.task_type,
-        objects.schedule,
-        objects.group,
-        objects.api_key,
-    )
+    named = (objects.tenant, objects.api_key, *named_by_mark(objects))
     return any(any(part in named for part in text.split("/")) for _, text in texts(message))
 
 
@@ -225,11 +204,24 @@ def swapped(messages: list[Message], own: Objects, foreign: Objects) -> Iterator
             changed = "/".join(names.get(part, part) for part in parts)
             if text == own.lease.task:
                 changed = foreign.lease.task
-            elif parts[-1] in (own.task, own.ended, own.external, own.task_type, own.schedule, own.group):
+            elif parts[-1] in (
+                own.task,
+                own.ended,
+                own.external,
+                own.task_type,
+                own.schedule,
+                own.group,
+                own.limit,
+            ):
                 changed = changed.replace(own.task.partition("-")[2], foreign.task.partition("-")[2])
             copies = [type(one).FromString(one.SerializeToString()) for one in messages]
             _put(copies[number], place, changed)
             yield ".".join(name for name, _ in place), copies
+
+
+def named_by_mark(o: Objects) -> tuple[str, ...]:
+    """The ids that end with the mark of their tenant's objects."""
+    return (o.task, o.ended, o.external, o.task_type, o.schedule, o.group, o.limit)
 
 
 def _put(message: Any, place: tuple[Any, ...], text: str) -> None:

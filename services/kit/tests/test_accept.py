@@ -21,9 +21,11 @@ def test_the_locked_release_of_grpc_is_known() -> None:
     )
 
 
-async def start(handler: Any) -> tuple[grpc.aio.Server, int]:
-    server = accept.make_server(())
-    handlers: dict[str, Any] = {"Call": grpc.unary_unary_rpc_method_handler(handler)}
+async def start(handler: Any, *pace: Any) -> tuple[grpc.aio.Server, int]:
+    server = accept.make_server((), *pace)
+    handlers: dict[str, Any] = {
+        name: grpc.unary_unary_rpc_method_handler(handler) for name in ("Call", "Other")
+    }
     server.add_registered_method_handlers("test.Echo", handlers)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
@@ -64,6 +66,27 @@ async def test_calls_that_arrive_together_wait_for_few_passes_of_a_busy_loop() -
     await server.stop(None)
     # One by one they take more than two passes each.
     assert arrivals[-1] < CALLS
+
+
+async def test_a_method_that_is_held_back_stays_in_grpcs_core_and_others_are_accepted() -> None:
+    turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    accepted: list[bytes] = []
+
+    async def handler(request: bytes, context: Any) -> bytes:
+        accepted.append(request)
+        return request
+
+    server, port = await start(handler, lambda method: turn if method == METHOD else None)
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel, asyncio.timeout(30):
+        call: Any = channel.unary_unary(METHOD)
+        calls = [asyncio.ensure_future(call(b"held", timeout=30)) for _ in range(CALLS)]
+        other: Any = channel.unary_unary("/test.Echo/Other")
+        await asyncio.gather(*(other(b"other", timeout=30) for _ in range(CALLS)))
+        assert accepted.count(b"held") <= accept.ACCEPTED_AT_ONCE
+        turn.set_result(None)
+        await asyncio.gather(*calls)
+    assert accepted.count(b"held") == accepted.count(b"other") == CALLS
+    await server.stop(None)
 
 
 async def test_a_stop_lets_accepted_calls_end_and_refuses_others() -> None:

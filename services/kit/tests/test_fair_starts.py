@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
+from datetime import timedelta
 
+import grpc
 import pytest
 
 from taskyard_kit import fair_starts
+from taskyard_kit.auth import Authenticator, Kind, allow
 from taskyard_kit.fair_starts import FREE_CALLS, REST_SECONDS, FairStarts
+from taskyard_kit.interceptors import Guard
+from taskyard_kit.keys import ApiKey
 
 
 def block_the_loop(seconds: float) -> None:
@@ -52,6 +57,46 @@ async def test_tenants_that_wait_take_turns() -> None:
     assert sum(turn.done() for turn in first) < len(first)
     async with asyncio.timeout(10):
         await asyncio.gather(*first)
+
+
+async def test_streams_are_accepted_in_turn_while_the_loop_is_late() -> None:
+    starts = await congested()
+    calls = [turn for _ in range(30) if (turn := starts.enter("busy")) is not None]
+    openings = [turn for _ in range(3) if (turn := starts.accept("/s/Watch")) is not None]
+    assert len(openings) == 3
+    async with asyncio.timeout(10):
+        await asyncio.gather(*openings)
+    assert sum(turn.done() for turn in calls) < len(calls)
+    async with asyncio.timeout(10):
+        await asyncio.gather(*calls)
+    starts._contended_until = 0.0
+    assert starts.accept("/s/Watch") is None
+
+
+async def test_only_streams_of_tenants_are_held_back() -> None:
+    policies = {
+        "/s/Watch": allow(Kind.TENANT, Kind.ADMIN),
+        "/s/Get": allow(Kind.TENANT),
+        "/s/Connect": allow(Kind.RUNNER),
+    }
+    guard = Guard(Authenticator(NoKeys()), policies, timedelta(seconds=1))
+    for method, make in (
+        ("/s/Watch", grpc.unary_stream_rpc_method_handler),
+        ("/s/Get", grpc.unary_unary_rpc_method_handler),
+        ("/s/Connect", grpc.stream_stream_rpc_method_handler),
+    ):
+        guard.wrap(method, make(answer))
+    guard.starts = await congested()
+    assert [guard.pace(method) is not None for method in policies] == [True, False, False]
+
+
+async def answer(request: bytes, context: object) -> bytes:
+    return request
+
+
+class NoKeys:
+    async def verify(self, key: ApiKey) -> None:
+        return None
 
 
 async def test_a_tenant_that_is_alone_never_waits() -> None:

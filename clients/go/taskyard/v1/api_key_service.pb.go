@@ -26,7 +26,8 @@ const (
 // Request of CreateApiKey.
 type CreateApiKeyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id, 4 to 32 of a-z and 0-9; empty = made by the server.
+	// Id, 4 to 32 of a-z and 0-9; empty = made by the server.  Only administrators choose one:
+	// ids are unique over all tenants, and a tenant could find out which are taken.
 	ApiKeyId string `protobuf:"bytes,1,opt,name=api_key_id,json=apiKeyId,proto3" json:"api_key_id,omitempty"`
 	// The key.
 	ApiKey        *ApiKey `protobuf:"bytes,2,opt,name=api_key,json=apiKey,proto3" json:"api_key,omitempty"`

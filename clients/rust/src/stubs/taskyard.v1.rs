@@ -722,7 +722,8 @@ impl PrincipalKind {
 /// Request of CreateApiKey.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CreateApiKeyRequest {
-    /// Id, 4 to 32 of a-z and 0-9; empty = made by the server.
+    /// Id, 4 to 32 of a-z and 0-9; empty = made by the server.  Only administrators choose one:
+    /// ids are unique over all tenants, and a tenant could find out which are taken.
     #[prost(string, tag = "1")]
     pub api_key_id: ::prost::alloc::string::String,
     /// The key.

@@ -6,6 +6,9 @@ earlier, also those of other tenants, before any code here can decide on their o
 methods of the server anew for each call. Here each method has ACCEPTED_AT_ONCE requests for calls with gRPC's
 core.
 
+A call that is accepted costs the loop a part of a millisecond, one that waits in gRPC's core costs nothing.
+Streams, whose openings nobody counts in milliseconds, therefore wait there while the loop is late.
+
 Nothing public of grpc.aio allows for this, so it is done for the releases whose internals are known; with any
 other release the server is grpc.aio's own.
 """
@@ -13,6 +16,7 @@ other release the server is grpc.aio's own.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -28,28 +32,37 @@ log = get_log(__name__)
 ACCEPTED_AT_ONCE = 16
 KNOWN_RELEASES = ("1.85",)
 
+Pace = Callable[[str], asyncio.Future[None] | None]
+"""What has to be awaited before the next call of a method is accepted, if anything."""
+
 _core: Any = _cygrpc
 _Server: Any = _aio_server.Server
 
 
-def make_server(options: Options) -> grpc.aio.Server:
+def _at_once(method: str) -> None:
+    return None
+
+
+def make_server(options: Options, pace: Pace = _at_once) -> grpc.aio.Server:
     """A server in the running event loop."""
     if grpc.__version__.rpartition(".")[0] not in KNOWN_RELEASES:
         log.warning("calls_accepted_one_by_one", grpc=grpc.__version__, known=KNOWN_RELEASES)
         return grpc.aio.server(options=options)
-    server: grpc.aio.Server = _WideServer(options)
+    server: grpc.aio.Server = _WideServer(options, pace)
     return server
 
 
 class _WideServer(_Server):  # type: ignore[misc]
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, pace: Pace) -> None:
         self._loop = asyncio.get_running_loop()
         self._server = _Acceptor(self._loop, None, (), (), options, None)
+        self._server.pace = pace
 
 
 class _Acceptor(_core.AioServer):  # type: ignore[misc]
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
+        self.pace: Pace = _at_once
         self._handlers: dict[str, Any] = {}
         # The loop itself has only weak references to tasks.
         self._tasks: set[asyncio.Task[None]] = set()
@@ -82,6 +95,8 @@ class _Acceptor(_core.AioServer):  # type: ignore[misc]
                     continue
                 behavior = _core._handle_rpc(name, found, (), state, loop, False)
                 self._start(_core._schedule_rpc_coro(behavior, state, loop, name))
+                if (turn := self.pace(name)) is not None:
+                    await turn
             raise _core._RequestCallError
         except Exception as error:
             if not ended.done():

@@ -57,6 +57,14 @@ class FairStarts:
             return None
         return self._exceed(owner, now)
 
+    def accept(self, method: str) -> asyncio.Future[None] | None:
+        """What has to be awaited before the next call of this method is accepted, if anything.
+
+        Methods take turns with the tenants whose calls wait.
+        """
+        now = time.perf_counter()
+        return None if now > self._contended_until else self._exceed(method, now)
+
     async def rest(self) -> None:
         """Let other calls run, in the middle of one with much work."""
         await asyncio.sleep(REST_SECONDS if time.perf_counter() < self._congested_until else 0)

@@ -12,9 +12,8 @@ import inspect
 import re
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -32,12 +31,13 @@ from taskyard.errors import (
     Unauthenticated,
     Unimplemented,
 )
-from taskyard_kit.auth import Authenticator, Policy, current_principal, set_principal
+from taskyard_kit.auth import Authenticator, Kind, Policy, current_principal, set_principal
 from taskyard_kit.call_limits import CallLimits
 from taskyard_kit.fair_starts import FairStarts
 from taskyard_kit.logs import get_log
 from taskyard_kit.metric_names import RPC_DURATION, RPC_OPEN_STREAMS
 from taskyard_kit.metrics import instrument
+from taskyard_kit.open_calls import Streams
 from taskyard_kit.validation import decoder
 from taskyard_kit.values import format_duration
 from taskyard_kit.writes import Writes
@@ -52,54 +52,6 @@ _HEAVY_WRITES = 2
 
 # The form of W3C Trace Context, version 00. Anything else is ignored, as that specification asks.
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
-
-
-@dataclass(slots=True)
-class _Open:
-    """One open call: its authorization header, None if it needed none, and the error that ended it."""
-
-    header: str | None
-    error: TaskyardError | None = None
-
-
-class Streams:
-    """The open long-lived calls, streams and waits; a drain or a revoked key ends them."""
-
-    def __init__(self) -> None:
-        self._open: dict[asyncio.Task[Any], _Open] = {}
-        self.ended = False
-
-    def __len__(self) -> int:
-        return len(self._open)
-
-    def headers(self) -> set[str]:
-        """The authorization headers of the open calls."""
-        return {call.header for call in self._open.values() if call.header is not None}
-
-    def enter(self, header: str | None) -> asyncio.Task[Any]:
-        task = asyncio.current_task()
-        assert task is not None, "a handler runs in a task"
-        self._open[task] = _Open(header)
-        return task
-
-    def leave(self, task: asyncio.Task[Any]) -> TaskyardError | None:
-        """Removes a call; returns the error if `end` or `end_all` ended it."""
-        call = self._open.pop(task, None)
-        return None if call is None else call.error
-
-    def end(self, header: str, error: TaskyardError) -> None:
-        """Cancel the calls with this header; their callers get the error."""
-        self._end([task for task, call in self._open.items() if call.header == header], error)
-
-    def end_all(self) -> None:
-        """Cancel every open call; the callers get SERVER_DRAINING."""
-        self.ended = True
-        self._end(list(self._open), ServerDraining())
-
-    def _end(self, tasks: Sequence[asyncio.Task[Any]], error: TaskyardError) -> None:
-        for task in tasks:
-            self._open[task].error = error
-            task.cancel()
 
 
 class Guard:
@@ -120,6 +72,8 @@ class Guard:
         self.starts = FairStarts()
         self._heavy_reads = CallLimits(heavy_calls)
         self._heavy_writes = CallLimits(_HEAVY_WRITES)
+        # Streams that tenants open; those of runners and schedulers are never held back.
+        self._paced: set[str] = set()
 
     def wrap(self, method: str, handler: grpc.RpcMethodHandler[Any, Any]) -> grpc.RpcMethodHandler[Any, Any]:
         """The wrapped handler; a method without an entry in the policy table is denied."""
@@ -129,6 +83,8 @@ class Guard:
         behavior = _behavior(handler, method)
         enter = self._authorizer(method, policy)
         streaming = handler.request_streaming or handler.response_streaming
+        if streaming and Kind.TENANT in policy.kinds:
+            self._paced.add(method)
         if streaming:
             body = _stream_body(handler, behavior, enter, decode, self.starts, self._writes)
         else:
@@ -152,6 +108,10 @@ class Guard:
             else grpc.unary_unary_rpc_method_handler
         )
         return make(call, response_serializer=serialize)
+
+    def pace(self, method: str) -> asyncio.Future[None] | None:
+        """What has to be awaited before the next call of this method is accepted, if anything."""
+        return self.starts.accept(method) if method in self._paced else None
 
     async def check_keys(self) -> None:
         """End the streams whose key has been revoked or has expired.

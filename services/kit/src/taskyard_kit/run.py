@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from taskyard.errors import TaskyardError
-from taskyard_kit import failpoint, telemetry
+from taskyard_kit import failpoint, telemetry, wakeups
 from taskyard_kit.auth import PolicyError
 from taskyard_kit.logs import get_log
 from taskyard_kit.settings import load_or_exit
@@ -46,6 +46,7 @@ def _run(settings: S, main: Callable[[S], Coroutine[Any, Any, None]]) -> int:
     try:
         failpoint.configure(os.environ.get(failpoint.ENVIRONMENT, ""), settings.service)
         telemetry.configure(settings)
+        wakeups.initialise()
         try:
             with asyncio.Runner(loop_factory=_new_event_loop) as runner:
                 runner.run(main(settings))

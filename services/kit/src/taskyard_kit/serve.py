@@ -73,7 +73,8 @@ class Server:
         self._settings = settings
         self._policies = {**KIT_POLICIES, **policies}
         self._guard = Guard(self.authenticator, self._policies, settings.call_timeout, heavy_calls)
-        self._server = make_server(server_options(settings.max_message_bytes, reuse_port=settings.reuse_port))
+        options = server_options(settings.max_message_bytes, reuse_port=settings.reuse_port)
+        self._server = make_server(options, self._guard.pace)
         self._health = health.aio.HealthServicer()
         self._serving = True
         self._methods: list[str] = []

@@ -127,6 +127,21 @@ async def test_the_key_of_another_tenant_looks_like_one_that_does_not_exist(
     await them.tasks.ListTasks(task_service_pb2.ListTasksRequest(parent="tenants/other"))
 
 
+async def test_creating_a_key_does_not_reveal_which_ids_other_tenants_have(
+    admin: Caller, tenant: Caller, taskdb: RunningTaskDb
+) -> None:
+    await taskdb.add_tenant("other")
+    await make(admin, "theirs1", tenant="other")
+    await make(admin, "admins1", kind=ADMIN, tenant="")
+    answers = set()
+    for key_id in ("theirs1", "admins1", "absent1"):
+        with pytest.raises(errors.TaskyardError) as refused:
+            await make(tenant, key_id)
+        answers.add((type(refused.value), str(refused.value).replace(key_id, "*")))
+    assert len(answers) == 1, answers
+    assert (await make(tenant)).api_key.tenant == "default"
+
+
 @pytest.mark.covers("RevokeApiKey", "NOT_FOUND")
 @pytest.mark.covers("ListApiKeys", "PAGE_TOKEN_INVALID")
 async def test_a_tenant_manages_its_own_keys_only(

@@ -30,7 +30,9 @@ class CreateApiKeyRequest(_message.Message):
     API_KEY_ID_FIELD_NUMBER: _builtins.int
     API_KEY_FIELD_NUMBER: _builtins.int
     api_key_id: _builtins.str
-    """Id, 4 to 32 of a-z and 0-9; empty = made by the server."""
+    """Id, 4 to 32 of a-z and 0-9; empty = made by the server.  Only administrators choose one:
+    ids are unique over all tenants, and a tenant could find out which are taken.
+    """
     @_builtins.property
     def api_key(self) -> _api_key_pb2.ApiKey:
         """The key."""

@@ -57,8 +57,7 @@ class ApiKeyHandler:
         _authorise(requested, current_principal())
         made = ApiKey.make()
         if request.api_key_id:
-            if not _ID.fullmatch(request.api_key_id):
-                raise FieldInvalid.of("api_key_id", "must be 4 to 32 of a-z and 0-9, or empty")
+            _check_chosen_id(request.api_key_id, current_principal())
             made = ApiKey(request.api_key_id, made.secret)
         key = replace(requested, key_id=made.id, secret_hash=made.digest)
         actor = access.caller()
@@ -238,6 +237,15 @@ def _authorise(key: StoredKey, principal: Principal) -> None:
         raise PermissionDenied(str(principal), _CREATE, needed)
     if key.tenant_id != principal.tenant:
         raise NotFound("tenant", f"tenants/{key.tenant_id}")
+
+
+def _check_chosen_id(key_id: str, principal: Principal) -> None:
+    """Raises FieldInvalid. Ids are unique over all tenants: one that chose them could ask which are taken."""
+    if principal.kind is not Kind.ADMIN:
+        problem = "is for administrators only; leave it empty, and the server makes an id"
+        raise FieldInvalid.of("api_key_id", problem)
+    if not _ID.fullmatch(key_id):
+        raise FieldInvalid.of("api_key_id", "must be 4 to 32 of a-z and 0-9, or empty")
 
 
 async def _check_expiry(tx: Tx, key: StoredKey) -> None:

@@ -23,7 +23,8 @@ export const file_taskyard_v1_api_key_service: GenFile = /*@__PURE__*/
  */
 export type CreateApiKeyRequest = Message<"taskyard.v1.CreateApiKeyRequest"> & {
   /**
-   * Id, 4 to 32 of a-z and 0-9; empty = made by the server.
+   * Id, 4 to 32 of a-z and 0-9; empty = made by the server.  Only administrators choose one:
+   * ids are unique over all tenants, and a tenant could find out which are taken.
    *
    * @generated from field: string api_key_id = 1;
    */

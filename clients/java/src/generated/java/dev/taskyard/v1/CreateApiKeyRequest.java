@@ -26,7 +26,8 @@ public  final class CreateApiKeyRequest extends
   private java.lang.String apiKeyId_;
   /**
    * <pre>
-   * Id, 4 to 32 of a-z and 0-9; empty = made by the server.
+   * Id, 4 to 32 of a-z and 0-9; empty = made by the server.  Only administrators choose one:
+   * ids are unique over all tenants, and a tenant could find out which are taken.
    * </pre>
    *
    * <code>string api_key_id = 1 [json_name = "apiKeyId"];</code>
@@ -38,7 +39,8 @@ public  final class CreateApiKeyRequest extends
   }
   /**
    * <pre>
-   * Id, 4 to 32 of a-z and 0-9; empty = made by the server.
+   * Id, 4 to 32 of a-z and 0-9; empty = made by the server.  Only administrators choose one:
+   * ids are unique over all tenants, and a tenant could find out which are taken.
    * </pre>
    *
    * <code>string api_key_id = 1 [json_name = "apiKeyId"];</code>
@@ -51,7 +53,8 @@ public  final class CreateApiKeyRequest extends
   }
   /**
    * <pre>
-   * Id, 4 to 32 of a-z and 0-9; empty = made by the server.
+   * Id, 4 to 32 of a-z and 0-9; empty = made by the server.  Only administrators choose one:
+   * ids are unique over all tenants, and a tenant could find out which are taken.
    * </pre>
    *
    * <code>string api_key_id = 1 [json_name = "apiKeyId"];</code>
@@ -66,7 +69,8 @@ public  final class CreateApiKeyRequest extends
   }
   /**
    * <pre>
-   * Id, 4 to 32 of a-z and 0-9; empty = made by the server.
+   * Id, 4 to 32 of a-z and 0-9; empty = made by the server.  Only administrators choose one:
+   * ids are unique over all tenants, and a tenant could find out which are taken.
    * </pre>
    *
    * <code>string api_key_id = 1 [json_name = "apiKeyId"];</code>
@@ -77,7 +81,8 @@ public  final class CreateApiKeyRequest extends
   }
   /**
    * <pre>
-   * Id, 4 to 32 of a-z and 0-9; empty = made by the server.
+   * Id, 4 to 32 of a-z and 0-9; empty = made by the server.  Only administrators choose one:
+   * ids are unique over all tenants, and a tenant could find out which are taken.
    * </pre>
    *
    * <code>string api_key_id = 1 [json_name = "apiKeyId"];</code>
@@ -261,7 +266,8 @@ public  final class CreateApiKeyRequest extends
 
     /**
      * <pre>
-     * Id, 4 to 32 of a-z and 0-9; empty = made by the server.
+     * Id, 4 to 32 of a-z and 0-9; empty = made by the server.  Only administrators choose one:
+     * ids are unique over all tenants, and a tenant could find out which are taken.
      * </pre>
      *
      * <code>string api_key_id = 1 [json_name = "apiKeyId"];</code>
@@ -273,7 +279,8 @@ public  final class CreateApiKeyRequest extends
     }
     /**
      * <pre>
-     * Id, 4 to 32 of a-z and 0-9; empty = made by the server.
+     * Id, 4 to 32 of a-z and 0-9; empty = made by the server.  Only administrators choose one:
+     * ids are unique over all tenants, and a tenant could find out which are taken.
      * </pre>
      *
      * <code>string api_key_id = 1 [json_name = "apiKeyId"];</code>
@@ -286,7 +293,8 @@ public  final class CreateApiKeyRequest extends
     }
     /**
      * <pre>
-     * Id, 4 to 32 of a-z and 0-9; empty = made by the server.
+     * Id, 4 to 32 of a-z and 0-9; empty = made by the server.  Only administrators choose one:
+     * ids are unique over all tenants, and a tenant could find out which are taken.
      * </pre>
      *
      * <code>string api_key_id = 1 [json_name = "apiKeyId"];</code>
@@ -301,7 +309,8 @@ public  final class CreateApiKeyRequest extends
     }
     /**
      * <pre>
-     * Id, 4 to 32 of a-z and 0-9; empty = made by the server.
+     * Id, 4 to 32 of a-z and 0-9; empty = made by the server.  Only administrators choose one:
+     * ids are unique over all tenants, and a tenant could find out which are taken.
      * </pre>
      *
      * <code>string api_key_id = 1 [json_name = "apiKeyId"];</code>
@@ -314,7 +323,8 @@ public  final class CreateApiKeyRequest extends
     }
     /**
      * <pre>
-     * Id, 4 to 32 of a-z and 0-9; empty = made by the server.
+     * Id, 4 to 32 of a-z and 0-9; empty = made by the server.  Only administrators choose one:
+     * ids are unique over all tenants, and a tenant could find out which are taken.
      * </pre>
      *
      * <code>string api_key_id = 1 [json_name = "apiKeyId"];</code>

@@ -12,7 +12,8 @@ public interface CreateApiKeyRequestOrBuilder extends
 
   /**
    * <pre>
-   * Id, 4 to 32 of a-z and 0-9; empty = made by the server.
+   * Id, 4 to 32 of a-z and 0-9; empty = made by the server.  Only administrators choose one:
+   * ids are unique over all tenants, and a tenant could find out which are taken.
    * </pre>
    *
    * <code>string api_key_id = 1 [json_name = "apiKeyId"];</code>
@@ -21,7 +22,8 @@ public interface CreateApiKeyRequestOrBuilder extends
   java.lang.String getApiKeyId();
   /**
    * <pre>
-   * Id, 4 to 32 of a-z and 0-9; empty = made by the server.
+   * Id, 4 to 32 of a-z and 0-9; empty = made by the server.  Only administrators choose one:
+   * ids are unique over all tenants, and a tenant could find out which are taken.
    * </pre>
    *
    * <code>string api_key_id = 1 [json_name = "apiKeyId"];</code>
