@@ -35,7 +35,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file taskyard/v1/lease_service.proto.
  */
 export const file_taskyard_v1_lease_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch90YXNreWFyZC92MS9sZWFzZV9zZXJ2aWNlLnByb3RvEgt0YXNreWFyZC52MSJtChZDbGFpbUZvclJ1bm5lcnNSZXF1ZXN0EhQKDHNjaGVkdWxlcl9pZBgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJEikKB3J1bm5lcnMYAyADKAsyGC50YXNreWFyZC52MS5SdW5uZXJDbGFpbSLQAQoLUnVubmVyQ2xhaW0SEQoJcnVubmVyX2lkGAEgASgJEhUKDXNlc3Npb25fZXBvY2gYAiABKAMSEQoJbWF4X3Rhc2tzGAMgASgFEiYKBmJ1ZGdldBgEIAEoCzIWLnRhc2t5YXJkLnYxLlJlc291cmNlcxIxCg5sZWFzZV9kdXJhdGlvbhgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIpCgd0ZW5hbnRzGAYgAygLMhgudGFza3lhcmQudjEuVGVuYW50Q2xhaW0iVwoLVGVuYW50Q2xhaW0SDgoGdGVuYW50GAEgASgJEhEKCW1heF90YXNrcxgCIAEoBRIlCgVsYW5lcxgDIAMoCzIWLnRhc2t5YXJkLnYxLkxhbmVDbGFpbSKAAQoJTGFuZUNsYWltEiIKBGxhbmUYASABKAsyFC50YXNreWFyZC52MS5MYW5lS2V5EikKBm9mZnNldBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIkCgRjb3N0GAMgASgLMhYudGFza3lhcmQudjEuUmVzb3VyY2VzIkQKB0xhbmVLZXkSEAoIY2xhc3NfaWQYASABKBASEAoIcHJpb3JpdHkYAiABKAUSFQoNcGlubmVkX3J1bm5lchgDIAEoCSJKChdDbGFpbUZvclJ1bm5lcnNSZXNwb25zZRIvCgdyZXN1bHRzGAEgAygLMh4udGFza3lhcmQudjEuUnVubmVyQ2xhaW1SZXN1bHQikQEKEVJ1bm5lckNsYWltUmVzdWx0EiwKC2Fzc2lnbm1lbnRzGAEgAygLMhcudGFza3lhcmQudjEuQXNzaWdubWVudBIrCg1kcmFpbmVkX2xhbmVzGAIgAygLMhQudGFza3lhcmQudjEuTGFuZUtleRIhCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzIoEBChJSZW5ld0xlYXNlc1JlcXVlc3QSEQoJcnVubmVyX2lkGAEgASgJEiUKBmxlYXNlcxgCIAMoCzIVLnRhc2t5YXJkLnYxLkxlYXNlUmVmEjEKDmxlYXNlX2R1cmF0aW9uGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIkIKE1JlbmV3TGVhc2VzUmVzcG9uc2USKwoIdmVyZGljdHMYASADKAsyGS50YXNreWFyZC52MS5MZWFzZVZlcmRpY3QiPwoRUmVwb3J0UnVuc1JlcXVlc3QSKgoHcmVwb3J0cxgBIAMoCzIZLnRhc2t5YXJkLnYxLkhvbGRlclJlcG9ydCJJCgxIb2xkZXJSZXBvcnQSEQoJcnVubmVyX2lkGAEgASgJEiYKBnJlcG9ydBgCIAEoCzIWLnRhc2t5YXJkLnYxLlJ1blJlcG9ydCJAChJSZXBvcnRSdW5zUmVzcG9uc2USKgoHcmVzdWx0cxgBIAMoCzIZLnRhc2t5YXJkLnYxLlJlcG9ydFJlc3VsdCJOChFBcHBlbmRMb2dzUmVxdWVzdBIRCglydW5uZXJfaWQYASABKAkSJgoHYmF0Y2hlcxgCIAMoCzIVLnRhc2t5YXJkLnYxLkxvZ0JhdGNoIjkKEkFwcGVuZExvZ3NSZXNwb25zZRIjCgdyZXN1bHRzGAEgAygLMhIuZ29vZ2xlLnJwYy5TdGF0dXMiWAoWV3JpdGVDaGVja3BvaW50UmVxdWVzdBIRCglydW5uZXJfaWQYASABKAkSKwoFY2h1bmsYAiABKAsyHC50YXNreWFyZC52MS5DaGVja3BvaW50Q2h1bmsiRgoXV3JpdGVDaGVja3BvaW50UmVzcG9uc2USKwoKY2hlY2twb2ludBgBIAEoCzIXLnRhc2t5YXJkLnYxLkNoZWNrcG9pbnQiVgobUmVhZExlYXNlZENoZWNrcG9pbnRSZXF1ZXN0EhEKCXJ1bm5lcl9pZBgBIAEoCRIkCgVsZWFzZRgCIAEoCzIVLnRhc2t5YXJkLnYxLkxlYXNlUmVmIlkKHFJlYWRMZWFzZWRDaGVja3BvaW50UmVzcG9uc2USKwoKY2hlY2twb2ludBgBIAEoCzIXLnRhc2t5YXJkLnYxLkNoZWNrcG9pbnQSDAoEZGF0YRgCIAEoDCJ8ChdDcmVhdGVDaGlsZFRhc2tzUmVxdWVzdBIRCglydW5uZXJfaWQYASABKAkSJAoFbGVhc2UYAiABKAsyFS50YXNreWFyZC52MS5MZWFzZVJlZhIoCghjaGlsZHJlbhgDIAMoCzIWLnRhc2t5YXJkLnYxLkNoaWxkVGFzayIpChhDcmVhdGVDaGlsZFRhc2tzUmVzcG9uc2USDQoFdGFza3MYASADKAkiYgoYUmVhZENoaWxkT3V0Y29tZXNSZXF1ZXN0EhEKCXJ1bm5lcl9pZBgBIAEoCRIkCgVsZWFzZRgCIAEoCzIVLnRhc2t5YXJkLnYxLkxlYXNlUmVmEg0KBXRhc2tzGAMgAygJIkgKGVJlYWRDaGlsZE91dGNvbWVzUmVzcG9uc2USKwoIb3V0Y29tZXMYASADKAsyGS50YXNreWFyZC52MS5DaGlsZE91dGNvbWUiKQoRV2F0Y2hRdWV1ZVJlcXVlc3QSFAoMc2NoZWR1bGVyX2lkGAEgASgJIoMCChJXYXRjaFF1ZXVlUmVzcG9uc2USDAoEZnVsbBgBIAEoCBIgCgVsYW5lcxgCIAMoCzIRLnRhc2t5YXJkLnYxLkxhbmUSLAoHY2xhc3NlcxgDIAMoCzIbLnRhc2t5YXJkLnYxLlBsYWNlbWVudENsYXNzEikKB3RlbmFudHMYBCADKAsyGC50YXNreWFyZC52MS5UZW5hbnRTaGFyZRItCgh2ZXJkaWN0cxgFIAMoCzIbLnRhc2t5YXJkLnYxLlJ1bm5lclZlcmRpY3RzEiQKB3J1bm5lcnMYBiADKAsyEy50YXNreWFyZC52MS5SdW5uZXISDwoHY2xvc2luZxgHIAEoCCKNAQoETGFuZRIOCgZ0ZW5hbnQYASABKAkSIQoDa2V5GAIgASgLMhQudGFza3lhcmQudjEuTGFuZUtleRIzCg9oZWFkX3JlYWR5X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2JhY2tsb2cYBCABKAMSDAoEbW9yZRgFIAEoCCLyAQoOUGxhY2VtZW50Q2xhc3MSDgoGdGVuYW50GAEgASgJEhAKCGNsYXNzX2lkGAIgASgQEigKBGtpbmQYAyABKA4yGi50YXNreWFyZC52MS5FeGVjdXRpb25LaW5kEhEKCXRhc2tfdHlwZRgEIAEoCRIQCghmdW5jdGlvbhgFIAEoCRIpCglwbGFjZW1lbnQYBiABKAsyFi50YXNreWFyZC52MS5QbGFjZW1lbnQSKQoJcmVzb3VyY2VzGAcgASgLMhYudGFza3lhcmQudjEuUmVzb3VyY2VzEhkKEXJ1bm5lcl9pZF9wYXR0ZXJuGAggASgJItIBCgtUZW5hbnRTaGFyZRIOCgZ0ZW5hbnQYASABKAkSDgoGd2VpZ2h0GAIgASgFEg0KBXVzYWdlGAMgASgBEhcKD2NsYWltYWJsZV9jb3VudBgEIAEoAxIOCgZwYXVzZWQYBSABKAgSGQoRcGF1c2VkX3Rhc2tfdHlwZXMYBiADKAkSJQoEdGllchgHIAEoDjIXLnRhc2t5YXJkLnYxLlRlbmFudFRpZXISFAoMbGVhc2VkX2NvdW50GAggASgDEhMKC2xpbWl0c19vbmx5GAkgASgIIlAKDlJ1bm5lclZlcmRpY3RzEhEKCXJ1bm5lcl9pZBgBIAEoCRIrCgh2ZXJkaWN0cxgCIAMoCzIZLnRhc2t5YXJkLnYxLkxlYXNlVmVyZGljdCJuChdSZWFkRXhwbGFpbkZhY3RzUmVxdWVzdBIOCgZ0ZW5hbnQYASABKAkSEQoHdGFza19pZBgCIAEoCUgAEiUKBHNwZWMYAyABKAsyFS50YXNreWFyZC52MS5UYXNrU3BlY0gAQgkKB3N1YmplY3QiuQQKGFJlYWRFeHBsYWluRmFjdHNSZXNwb25zZRItCglyZWFkX3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiQKBHRhc2sYAiABKAsyFi50YXNreWFyZC52MS5UYXNrRmFjdHMSJAoEc2xvdBgDIAEoCzIWLnRhc2t5YXJkLnYxLlNsb3RGYWN0cxIoCgZ0ZW5hbnQYBCABKAsyGC50YXNreWFyZC52MS5UZW5hbnRGYWN0cxItCgl0YXNrX3R5cGUYBSABKAsyGi50YXNreWFyZC52MS5UYXNrVHlwZUZhY3RzEjQKD3BsYWNlbWVudF9jbGFzcxgGIAEoCzIbLnRhc2t5YXJkLnYxLlBsYWNlbWVudENsYXNzEhUKDXBpbm5lZF9ydW5uZXIYByABKAkSEAoIcHJpb3JpdHkYCCABKAUSMAoKcXVhcmFudGluZRgJIAEoCzIcLnRhc2t5YXJkLnYxLlF1YXJhbnRpbmVGYWN0cxIpCgdydW5uZXJzGAogAygLMhgudGFza3lhcmQudjEuUnVubmVyRmFjdHMSEQoJdGFza19uYW1lGAsgASgJEjIKDGRlcGVuZGVuY2llcxgMIAMoCzIcLnRhc2t5YXJkLnYxLkRlcGVuZGVuY3lGYWN0cxIdChVvcGVuX2RlcGVuZGVuY3lfY291bnQYDSABKAUSJwoGbGltaXRzGBAgAygLMhcudGFza3lhcmQudjEuTGltaXRGYWN0cyLUAQoKTGltaXRGYWN0cxINCgVsaW1pdBgBIAEoCRILCgNrZXkYAiABKAkSDQoFdW5pdHMYAyABKAMSDwoHbWlzc2luZxgEIAEoCBIMCgRvcGVuGAUgASgIEg0KBWJvdW5kGAYgASgJEgwKBG1vc3QYByABKAMSDAoEdXNlZBgIIAEoAxItCglvcGVuX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2FoZWFkX2NvdW50GAogASgDEg0KBXdhaXRzGAsgASgIIoUBCg9EZXBlbmRlbmN5RmFjdHMSDAoEdGFzaxgBIAEoCRIlCgVwaGFzZRgCIAEoDjIWLnRhc2t5YXJkLnYxLlRhc2tQaGFzZRIuCgR3aGVuGAMgASgOMiAudGFza3lhcmQudjEuRGVwZW5kZW5jeUNvbmRpdGlvbhINCgVjaGlsZBgEIAEoCCLQAgoJVGFza0ZhY3RzEiUKBXBoYXNlGAEgASgOMhYudGFza3lhcmQudjEuVGFza1BoYXNlEjIKDnBlbmRpbmdfcmVhc29uGAIgASgOMhoudGFza3lhcmQudjEuUGVuZGluZ1JlYXNvbhIuCgpyZWFkeV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFuZXh0X2F0dGVtcHRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEQoJcnVubmVyX2lkGAUgASgJEjUKEWxlYXNlX2V4cGlyZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZxdWV1ZWQYByABKAgSFQoNbGFuZV9wb3NpdGlvbhgIIAEoAxIQCghleHRlcm5hbBgJIAEoCCJ7CglTbG90RmFjdHMSDAoEc2xvdBgBIAEoCRIUCgxoZWFkX3Rhc2tfaWQYAiABKAkSEwoLYWhlYWRfY291bnQYAyABKAMSNQoRbGVhc2VfZXhwaXJlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIv0BCgtUZW5hbnRGYWN0cxInCgVzaGFyZRgBIAEoCzIYLnRhc2t5YXJkLnYxLlRlbmFudFNoYXJlEhEKCXN1c3BlbmRlZBgCIAEoCBIUCgxxdWV1ZV9wYXVzZWQYAyABKAgSHAoUbWF4X2NvbmN1cnJlbnRfdGFza3MYBCABKAUSFwoPbWF4X3F1ZXVlX2RlcHRoGAUgASgFEhUKDXBlbmRpbmdfY291bnQYBiABKAMSGgoScmF0ZV9saW1pdF9wZXJfc2VjGAcgASgFEjIKDnJhdGVfb3Blbl90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJFCg1UYXNrVHlwZUZhY3RzEgwKBG5hbWUYASABKAkSEAoIZGlzYWJsZWQYAiABKAgSFAoMcXVldWVfcGF1c2VkGAMgASgIInkKD1F1YXJhbnRpbmVGYWN0cxIMCgRuYW1lGAEgASgJEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIZChFydW5uZXJfbG9zc19jb3VudBgDIAEoBRIMCgRoZWxkGAQgASgIInYKC1J1bm5lckZhY3RzEiMKBnJ1bm5lchgBIAEoCzITLnRhc2t5YXJkLnYxLlJ1bm5lchISCgp0YXNrX3R5cGVzGAIgAygJEi4KDmZyZWVfcmVzb3VyY2VzGAMgASgLMhYudGFza3lhcmQudjEuUmVzb3VyY2VzMqIHCgxMZWFzZVNlcnZpY2USXAoPQ2xhaW1Gb3JSdW5uZXJzEiMudGFza3lhcmQudjEuQ2xhaW1Gb3JSdW5uZXJzUmVxdWVzdBokLnRhc2t5YXJkLnYxLkNsYWltRm9yUnVubmVyc1Jlc3BvbnNlElAKC1JlbmV3TGVhc2VzEh8udGFza3lhcmQudjEuUmVuZXdMZWFzZXNSZXF1ZXN0GiAudGFza3lhcmQudjEuUmVuZXdMZWFzZXNSZXNwb25zZRJNCgpSZXBvcnRSdW5zEh4udGFza3lhcmQudjEuUmVwb3J0UnVuc1JlcXVlc3QaHy50YXNreWFyZC52MS5SZXBvcnRSdW5zUmVzcG9uc2USTQoKQXBwZW5kTG9ncxIeLnRhc2t5YXJkLnYxLkFwcGVuZExvZ3NSZXF1ZXN0Gh8udGFza3lhcmQudjEuQXBwZW5kTG9nc1Jlc3BvbnNlEl4KD1dyaXRlQ2hlY2twb2ludBIjLnRhc2t5YXJkLnYxLldyaXRlQ2hlY2twb2ludFJlcXVlc3QaJC50YXNreWFyZC52MS5Xcml0ZUNoZWNrcG9pbnRSZXNwb25zZSgBEm0KFFJlYWRMZWFzZWRDaGVja3BvaW50EigudGFza3lhcmQudjEuUmVhZExlYXNlZENoZWNrcG9pbnRSZXF1ZXN0GikudGFza3lhcmQudjEuUmVhZExlYXNlZENoZWNrcG9pbnRSZXNwb25zZTABEl8KEENyZWF0ZUNoaWxkVGFza3MSJC50YXNreWFyZC52MS5DcmVhdGVDaGlsZFRhc2tzUmVxdWVzdBolLnRhc2t5YXJkLnYxLkNyZWF0ZUNoaWxkVGFza3NSZXNwb25zZRJiChFSZWFkQ2hpbGRPdXRjb21lcxIlLnRhc2t5YXJkLnYxLlJlYWRDaGlsZE91dGNvbWVzUmVxdWVzdBomLnRhc2t5YXJkLnYxLlJlYWRDaGlsZE91dGNvbWVzUmVzcG9uc2USTwoKV2F0Y2hRdWV1ZRIeLnRhc2t5YXJkLnYxLldhdGNoUXVldWVSZXF1ZXN0Gh8udGFza3lhcmQudjEuV2F0Y2hRdWV1ZVJlc3BvbnNlMAESXwoQUmVhZEV4cGxhaW5GYWN0cxIkLnRhc2t5YXJkLnYxLlJlYWRFeHBsYWluRmFjdHNSZXF1ZXN0GiUudGFza3lhcmQudjEuUmVhZEV4cGxhaW5GYWN0c1Jlc3BvbnNlQjsKD2Rldi50YXNreWFyZC52MVABWiZ0YXNreWFyZC5kZXYvZ28vdGFza3lhcmQvdjE7dGFza3lhcmR2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_google_rpc_status, file_taskyard_v1_checkpoint, file_taskyard_v1_common, file_taskyard_v1_lease, file_taskyard_v1_runner, file_taskyard_v1_task, file_taskyard_v1_tenant]);
+  fileDesc("Ch90YXNreWFyZC92MS9sZWFzZV9zZXJ2aWNlLnByb3RvEgt0YXNreWFyZC52MSJ9ChZDbGFpbUZvclJ1bm5lcnNSZXF1ZXN0EhQKDHNjaGVkdWxlcl9pZBgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJEikKB3J1bm5lcnMYAyADKAsyGC50YXNreWFyZC52MS5SdW5uZXJDbGFpbRIOCgZwYWNrZWQYBCABKAgi5gEKC1J1bm5lckNsYWltEhEKCXJ1bm5lcl9pZBgBIAEoCRIVCg1zZXNzaW9uX2Vwb2NoGAIgASgDEhEKCW1heF90YXNrcxgDIAEoBRImCgZidWRnZXQYBCABKAsyFi50YXNreWFyZC52MS5SZXNvdXJjZXMSMQoObGVhc2VfZHVyYXRpb24YBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKQoHdGVuYW50cxgGIAMoCzIYLnRhc2t5YXJkLnYxLlRlbmFudENsYWltEhQKDGhlYXJ0YmVhdF9pZBgHIAEoAyJXCgtUZW5hbnRDbGFpbRIOCgZ0ZW5hbnQYASABKAkSEQoJbWF4X3Rhc2tzGAIgASgFEiUKBWxhbmVzGAMgAygLMhYudGFza3lhcmQudjEuTGFuZUNsYWltIoABCglMYW5lQ2xhaW0SIgoEbGFuZRgBIAEoCzIULnRhc2t5YXJkLnYxLkxhbmVLZXkSKQoGb2Zmc2V0GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiQKBGNvc3QYAyABKAsyFi50YXNreWFyZC52MS5SZXNvdXJjZXMiRAoHTGFuZUtleRIQCghjbGFzc19pZBgBIAEoEBIQCghwcmlvcml0eRgCIAEoBRIVCg1waW5uZWRfcnVubmVyGAMgASgJIkoKF0NsYWltRm9yUnVubmVyc1Jlc3BvbnNlEi8KB3Jlc3VsdHMYASADKAsyHi50YXNreWFyZC52MS5SdW5uZXJDbGFpbVJlc3VsdCLBAQoRUnVubmVyQ2xhaW1SZXN1bHQSLAoLYXNzaWdubWVudHMYASADKAsyFy50YXNreWFyZC52MS5Bc3NpZ25tZW50EisKDWRyYWluZWRfbGFuZXMYAiADKAsyFC50YXNreWFyZC52MS5MYW5lS2V5EiEKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXMSLgoGcGFja2VkGAQgASgLMh4udGFza3lhcmQudjEuUGFja2VkQXNzaWdubWVudHMilQEKEVBhY2tlZEFzc2lnbm1lbnRzEg8KB2VudHJpZXMYASADKAwSDQoFdGFza3MYAiADKAkSEwoLZ2VuZXJhdGlvbnMYAyADKAMSEQoJbGVhc2VfaWRzGAQgAygQEigKCXdvcmtsb2FkcxgFIAMoCzIVLnRhc2t5YXJkLnYxLldvcmtsb2FkEg4KBnBsYWNlcxgGIAMoBSJoCghXb3JrbG9hZBIRCgl0YXNrX3R5cGUYASABKAkSDAoEa2luZBgCIAEoCRIQCghmdW5jdGlvbhgDIAEoCRIpCglyZXNvdXJjZXMYBCABKAsyFi50YXNreWFyZC52MS5SZXNvdXJjZXMigQEKElJlbmV3TGVhc2VzUmVxdWVzdBIRCglydW5uZXJfaWQYASABKAkSJQoGbGVhc2VzGAIgAygLMhUudGFza3lhcmQudjEuTGVhc2VSZWYSMQoObGVhc2VfZHVyYXRpb24YAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iQgoTUmVuZXdMZWFzZXNSZXNwb25zZRIrCgh2ZXJkaWN0cxgBIAMoCzIZLnRhc2t5YXJkLnYxLkxlYXNlVmVyZGljdCI/ChFSZXBvcnRSdW5zUmVxdWVzdBIqCgdyZXBvcnRzGAEgAygLMhkudGFza3lhcmQudjEuSG9sZGVyUmVwb3J0IkkKDEhvbGRlclJlcG9ydBIRCglydW5uZXJfaWQYASABKAkSJgoGcmVwb3J0GAIgASgLMhYudGFza3lhcmQudjEuUnVuUmVwb3J0IkAKElJlcG9ydFJ1bnNSZXNwb25zZRIqCgdyZXN1bHRzGAEgAygLMhkudGFza3lhcmQudjEuUmVwb3J0UmVzdWx0Ik4KEUFwcGVuZExvZ3NSZXF1ZXN0EhEKCXJ1bm5lcl9pZBgBIAEoCRImCgdiYXRjaGVzGAIgAygLMhUudGFza3lhcmQudjEuTG9nQmF0Y2giOQoSQXBwZW5kTG9nc1Jlc3BvbnNlEiMKB3Jlc3VsdHMYASADKAsyEi5nb29nbGUucnBjLlN0YXR1cyJYChZXcml0ZUNoZWNrcG9pbnRSZXF1ZXN0EhEKCXJ1bm5lcl9pZBgBIAEoCRIrCgVjaHVuaxgCIAEoCzIcLnRhc2t5YXJkLnYxLkNoZWNrcG9pbnRDaHVuayJGChdXcml0ZUNoZWNrcG9pbnRSZXNwb25zZRIrCgpjaGVja3BvaW50GAEgASgLMhcudGFza3lhcmQudjEuQ2hlY2twb2ludCJWChtSZWFkTGVhc2VkQ2hlY2twb2ludFJlcXVlc3QSEQoJcnVubmVyX2lkGAEgASgJEiQKBWxlYXNlGAIgASgLMhUudGFza3lhcmQudjEuTGVhc2VSZWYiWQocUmVhZExlYXNlZENoZWNrcG9pbnRSZXNwb25zZRIrCgpjaGVja3BvaW50GAEgASgLMhcudGFza3lhcmQudjEuQ2hlY2twb2ludBIMCgRkYXRhGAIgASgMInwKF0NyZWF0ZUNoaWxkVGFza3NSZXF1ZXN0EhEKCXJ1bm5lcl9pZBgBIAEoCRIkCgVsZWFzZRgCIAEoCzIVLnRhc2t5YXJkLnYxLkxlYXNlUmVmEigKCGNoaWxkcmVuGAMgAygLMhYudGFza3lhcmQudjEuQ2hpbGRUYXNrIikKGENyZWF0ZUNoaWxkVGFza3NSZXNwb25zZRINCgV0YXNrcxgBIAMoCSJiChhSZWFkQ2hpbGRPdXRjb21lc1JlcXVlc3QSEQoJcnVubmVyX2lkGAEgASgJEiQKBWxlYXNlGAIgASgLMhUudGFza3lhcmQudjEuTGVhc2VSZWYSDQoFdGFza3MYAyADKAkiSAoZUmVhZENoaWxkT3V0Y29tZXNSZXNwb25zZRIrCghvdXRjb21lcxgBIAMoCzIZLnRhc2t5YXJkLnYxLkNoaWxkT3V0Y29tZSIpChFXYXRjaFF1ZXVlUmVxdWVzdBIUCgxzY2hlZHVsZXJfaWQYASABKAkigwIKEldhdGNoUXVldWVSZXNwb25zZRIMCgRmdWxsGAEgASgIEiAKBWxhbmVzGAIgAygLMhEudGFza3lhcmQudjEuTGFuZRIsCgdjbGFzc2VzGAMgAygLMhsudGFza3lhcmQudjEuUGxhY2VtZW50Q2xhc3MSKQoHdGVuYW50cxgEIAMoCzIYLnRhc2t5YXJkLnYxLlRlbmFudFNoYXJlEi0KCHZlcmRpY3RzGAUgAygLMhsudGFza3lhcmQudjEuUnVubmVyVmVyZGljdHMSJAoHcnVubmVycxgGIAMoCzITLnRhc2t5YXJkLnYxLlJ1bm5lchIPCgdjbG9zaW5nGAcgASgIIo0BCgRMYW5lEg4KBnRlbmFudBgBIAEoCRIhCgNrZXkYAiABKAsyFC50YXNreWFyZC52MS5MYW5lS2V5EjMKD2hlYWRfcmVhZHlfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHYmFja2xvZxgEIAEoAxIMCgRtb3JlGAUgASgIIvIBCg5QbGFjZW1lbnRDbGFzcxIOCgZ0ZW5hbnQYASABKAkSEAoIY2xhc3NfaWQYAiABKBASKAoEa2luZBgDIAEoDjIaLnRhc2t5YXJkLnYxLkV4ZWN1dGlvbktpbmQSEQoJdGFza190eXBlGAQgASgJEhAKCGZ1bmN0aW9uGAUgASgJEikKCXBsYWNlbWVudBgGIAEoCzIWLnRhc2t5YXJkLnYxLlBsYWNlbWVudBIpCglyZXNvdXJjZXMYByABKAsyFi50YXNreWFyZC52MS5SZXNvdXJjZXMSGQoRcnVubmVyX2lkX3BhdHRlcm4YCCABKAki0gEKC1RlbmFudFNoYXJlEg4KBnRlbmFudBgBIAEoCRIOCgZ3ZWlnaHQYAiABKAUSDQoFdXNhZ2UYAyABKAESFwoPY2xhaW1hYmxlX2NvdW50GAQgASgDEg4KBnBhdXNlZBgFIAEoCBIZChFwYXVzZWRfdGFza190eXBlcxgGIAMoCRIlCgR0aWVyGAcgASgOMhcudGFza3lhcmQudjEuVGVuYW50VGllchIUCgxsZWFzZWRfY291bnQYCCABKAMSEwoLbGltaXRzX29ubHkYCSABKAgiUAoOUnVubmVyVmVyZGljdHMSEQoJcnVubmVyX2lkGAEgASgJEisKCHZlcmRpY3RzGAIgAygLMhkudGFza3lhcmQudjEuTGVhc2VWZXJkaWN0Im4KF1JlYWRFeHBsYWluRmFjdHNSZXF1ZXN0Eg4KBnRlbmFudBgBIAEoCRIRCgd0YXNrX2lkGAIgASgJSAASJQoEc3BlYxgDIAEoCzIVLnRhc2t5YXJkLnYxLlRhc2tTcGVjSABCCQoHc3ViamVjdCK5BAoYUmVhZEV4cGxhaW5GYWN0c1Jlc3BvbnNlEi0KCXJlYWRfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJAoEdGFzaxgCIAEoCzIWLnRhc2t5YXJkLnYxLlRhc2tGYWN0cxIkCgRzbG90GAMgASgLMhYudGFza3lhcmQudjEuU2xvdEZhY3RzEigKBnRlbmFudBgEIAEoCzIYLnRhc2t5YXJkLnYxLlRlbmFudEZhY3RzEi0KCXRhc2tfdHlwZRgFIAEoCzIaLnRhc2t5YXJkLnYxLlRhc2tUeXBlRmFjdHMSNAoPcGxhY2VtZW50X2NsYXNzGAYgASgLMhsudGFza3lhcmQudjEuUGxhY2VtZW50Q2xhc3MSFQoNcGlubmVkX3J1bm5lchgHIAEoCRIQCghwcmlvcml0eRgIIAEoBRIwCgpxdWFyYW50aW5lGAkgASgLMhwudGFza3lhcmQudjEuUXVhcmFudGluZUZhY3RzEikKB3J1bm5lcnMYCiADKAsyGC50YXNreWFyZC52MS5SdW5uZXJGYWN0cxIRCgl0YXNrX25hbWUYCyABKAkSMgoMZGVwZW5kZW5jaWVzGAwgAygLMhwudGFza3lhcmQudjEuRGVwZW5kZW5jeUZhY3RzEh0KFW9wZW5fZGVwZW5kZW5jeV9jb3VudBgNIAEoBRInCgZsaW1pdHMYECADKAsyFy50YXNreWFyZC52MS5MaW1pdEZhY3RzItQBCgpMaW1pdEZhY3RzEg0KBWxpbWl0GAEgASgJEgsKA2tleRgCIAEoCRINCgV1bml0cxgDIAEoAxIPCgdtaXNzaW5nGAQgASgIEgwKBG9wZW4YBSABKAgSDQoFYm91bmQYBiABKAkSDAoEbW9zdBgHIAEoAxIMCgR1c2VkGAggASgDEi0KCW9wZW5fdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLYWhlYWRfY291bnQYCiABKAMSDQoFd2FpdHMYCyABKAgihQEKD0RlcGVuZGVuY3lGYWN0cxIMCgR0YXNrGAEgASgJEiUKBXBoYXNlGAIgASgOMhYudGFza3lhcmQudjEuVGFza1BoYXNlEi4KBHdoZW4YAyABKA4yIC50YXNreWFyZC52MS5EZXBlbmRlbmN5Q29uZGl0aW9uEg0KBWNoaWxkGAQgASgIItACCglUYXNrRmFjdHMSJQoFcGhhc2UYASABKA4yFi50YXNreWFyZC52MS5UYXNrUGhhc2USMgoOcGVuZGluZ19yZWFzb24YAiABKA4yGi50YXNreWFyZC52MS5QZW5kaW5nUmVhc29uEi4KCnJlYWR5X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjUKEW5leHRfYXR0ZW1wdF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglydW5uZXJfaWQYBSABKAkSNQoRbGVhc2VfZXhwaXJlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnF1ZXVlZBgHIAEoCBIVCg1sYW5lX3Bvc2l0aW9uGAggASgDEhAKCGV4dGVybmFsGAkgASgIInsKCVNsb3RGYWN0cxIMCgRzbG90GAEgASgJEhQKDGhlYWRfdGFza19pZBgCIAEoCRITCgthaGVhZF9jb3VudBgDIAEoAxI1ChFsZWFzZV9leHBpcmVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi/QEKC1RlbmFudEZhY3RzEicKBXNoYXJlGAEgASgLMhgudGFza3lhcmQudjEuVGVuYW50U2hhcmUSEQoJc3VzcGVuZGVkGAIgASgIEhQKDHF1ZXVlX3BhdXNlZBgDIAEoCBIcChRtYXhfY29uY3VycmVudF90YXNrcxgEIAEoBRIXCg9tYXhfcXVldWVfZGVwdGgYBSABKAUSFQoNcGVuZGluZ19jb3VudBgGIAEoAxIaChJyYXRlX2xpbWl0X3Blcl9zZWMYByABKAUSMgoOcmF0ZV9vcGVuX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkUKDVRhc2tUeXBlRmFjdHMSDAoEbmFtZRgBIAEoCRIQCghkaXNhYmxlZBgCIAEoCBIUCgxxdWV1ZV9wYXVzZWQYAyABKAgieQoPUXVhcmFudGluZUZhY3RzEgwKBG5hbWUYASABKAkSLwoLY3JlYXRlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhkKEXJ1bm5lcl9sb3NzX2NvdW50GAMgASgFEgwKBGhlbGQYBCABKAgidgoLUnVubmVyRmFjdHMSIwoGcnVubmVyGAEgASgLMhMudGFza3lhcmQudjEuUnVubmVyEhIKCnRhc2tfdHlwZXMYAiADKAkSLgoOZnJlZV9yZXNvdXJjZXMYAyABKAsyFi50YXNreWFyZC52MS5SZXNvdXJjZXMyogcKDExlYXNlU2VydmljZRJcCg9DbGFpbUZvclJ1bm5lcnMSIy50YXNreWFyZC52MS5DbGFpbUZvclJ1bm5lcnNSZXF1ZXN0GiQudGFza3lhcmQudjEuQ2xhaW1Gb3JSdW5uZXJzUmVzcG9uc2USUAoLUmVuZXdMZWFzZXMSHy50YXNreWFyZC52MS5SZW5ld0xlYXNlc1JlcXVlc3QaIC50YXNreWFyZC52MS5SZW5ld0xlYXNlc1Jlc3BvbnNlEk0KClJlcG9ydFJ1bnMSHi50YXNreWFyZC52MS5SZXBvcnRSdW5zUmVxdWVzdBofLnRhc2t5YXJkLnYxLlJlcG9ydFJ1bnNSZXNwb25zZRJNCgpBcHBlbmRMb2dzEh4udGFza3lhcmQudjEuQXBwZW5kTG9nc1JlcXVlc3QaHy50YXNreWFyZC52MS5BcHBlbmRMb2dzUmVzcG9uc2USXgoPV3JpdGVDaGVja3BvaW50EiMudGFza3lhcmQudjEuV3JpdGVDaGVja3BvaW50UmVxdWVzdBokLnRhc2t5YXJkLnYxLldyaXRlQ2hlY2twb2ludFJlc3BvbnNlKAESbQoUUmVhZExlYXNlZENoZWNrcG9pbnQSKC50YXNreWFyZC52MS5SZWFkTGVhc2VkQ2hlY2twb2ludFJlcXVlc3QaKS50YXNreWFyZC52MS5SZWFkTGVhc2VkQ2hlY2twb2ludFJlc3BvbnNlMAESXwoQQ3JlYXRlQ2hpbGRUYXNrcxIkLnRhc2t5YXJkLnYxLkNyZWF0ZUNoaWxkVGFza3NSZXF1ZXN0GiUudGFza3lhcmQudjEuQ3JlYXRlQ2hpbGRUYXNrc1Jlc3BvbnNlEmIKEVJlYWRDaGlsZE91dGNvbWVzEiUudGFza3lhcmQudjEuUmVhZENoaWxkT3V0Y29tZXNSZXF1ZXN0GiYudGFza3lhcmQudjEuUmVhZENoaWxkT3V0Y29tZXNSZXNwb25zZRJPCgpXYXRjaFF1ZXVlEh4udGFza3lhcmQudjEuV2F0Y2hRdWV1ZVJlcXVlc3QaHy50YXNreWFyZC52MS5XYXRjaFF1ZXVlUmVzcG9uc2UwARJfChBSZWFkRXhwbGFpbkZhY3RzEiQudGFza3lhcmQudjEuUmVhZEV4cGxhaW5GYWN0c1JlcXVlc3QaJS50YXNreWFyZC52MS5SZWFkRXhwbGFpbkZhY3RzUmVzcG9uc2VCOwoPZGV2LnRhc2t5YXJkLnYxUAFaJnRhc2t5YXJkLmRldi9nby90YXNreWFyZC92MTt0YXNreWFyZHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_google_rpc_status, file_taskyard_v1_checkpoint, file_taskyard_v1_common, file_taskyard_v1_lease, file_taskyard_v1_runner, file_taskyard_v1_task, file_taskyard_v1_tenant]);
 
 /**
  * Request of ClaimForRunners.
@@ -63,6 +63,13 @@ export type ClaimForRunnersRequest = Message<"taskyard.v1.ClaimForRunnersRequest
    * @generated from field: repeated taskyard.v1.RunnerClaim runners = 3;
    */
   runners: RunnerClaim[];
+
+  /**
+   * Return RunnerClaimResult.packed instead of assignments.
+   *
+   * @generated from field: bool packed = 4;
+   */
+  packed: boolean;
 };
 
 /**
@@ -119,6 +126,13 @@ export type RunnerClaim = Message<"taskyard.v1.RunnerClaim"> & {
    * @generated from field: repeated taskyard.v1.TenantClaim tenants = 6;
    */
   tenants: TenantClaim[];
+
+  /**
+   * Last heartbeat of the runner before the claim; packed assignments carry it.
+   *
+   * @generated from field: int64 heartbeat_id = 7;
+   */
+  heartbeatId: bigint;
 };
 
 /**
@@ -280,6 +294,13 @@ export type RunnerClaimResult = Message<"taskyard.v1.RunnerClaimResult"> & {
    * @generated from field: google.rpc.Status error = 3;
    */
   error?: Status | undefined;
+
+  /**
+   * Claimed tasks, if the request asks for this form.
+   *
+   * @generated from field: taskyard.v1.PackedAssignments packed = 4;
+   */
+  packed?: PackedAssignments | undefined;
 };
 
 /**
@@ -288,6 +309,104 @@ export type RunnerClaimResult = Message<"taskyard.v1.RunnerClaimResult"> & {
  */
 export const RunnerClaimResultSchema: GenMessage<RunnerClaimResult> = /*@__PURE__*/
   messageDesc(file_taskyard_v1_lease_service, 6);
+
+/**
+ * Assignments for a scheduler that passes them on without reading them: one column for each part that it needs.
+ *
+ * @generated from message taskyard.v1.PackedAssignments
+ */
+export type PackedAssignments = Message<"taskyard.v1.PackedAssignments"> & {
+  /**
+   * Each as it stands in the repeated field of Assignments: key, length and message.
+   *
+   * @generated from field: repeated bytes entries = 1;
+   */
+  entries: Uint8Array[];
+
+  /**
+   * LeaseRef.task of each.
+   *
+   * @generated from field: repeated string tasks = 2;
+   */
+  tasks: string[];
+
+  /**
+   * LeaseRef.generation of each.
+   *
+   * @generated from field: repeated int64 generations = 3;
+   */
+  generations: bigint[];
+
+  /**
+   * LeaseRef.lease_id of each.
+   *
+   * @generated from field: repeated sfixed64 lease_ids = 4;
+   */
+  leaseIds: bigint[];
+
+  /**
+   * What they are, each once.
+   *
+   * @generated from field: repeated taskyard.v1.Workload workloads = 5;
+   */
+  workloads: Workload[];
+
+  /**
+   * For each assignment its place in workloads; empty if they are all the first.
+   *
+   * @generated from field: repeated int32 places = 6;
+   */
+  places: number[];
+};
+
+/**
+ * Describes the message taskyard.v1.PackedAssignments.
+ * Use `create(PackedAssignmentsSchema)` to create a new message.
+ */
+export const PackedAssignmentsSchema: GenMessage<PackedAssignments> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_lease_service, 7);
+
+/**
+ * What a scheduler accounts for a task that it passes on.
+ *
+ * @generated from message taskyard.v1.Workload
+ */
+export type Workload = Message<"taskyard.v1.Workload"> & {
+  /**
+   * spec.task_type.
+   *
+   * @generated from field: string task_type = 1;
+   */
+  taskType: string;
+
+  /**
+   * Name of the member of Execution.kind.
+   *
+   * @generated from field: string kind = 2;
+   */
+  kind: string;
+
+  /**
+   * Function, if that is its kind.
+   *
+   * @generated from field: string function = 3;
+   */
+  function: string;
+
+  /**
+   * spec.resources.
+   *
+   * @generated from field: taskyard.v1.Resources resources = 4;
+   */
+  resources?: Resources | undefined;
+};
+
+/**
+ * Describes the message taskyard.v1.Workload.
+ * Use `create(WorkloadSchema)` to create a new message.
+ */
+export const WorkloadSchema: GenMessage<Workload> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_lease_service, 8);
 
 /**
  * Request of RenewLeases.
@@ -322,7 +441,7 @@ export type RenewLeasesRequest = Message<"taskyard.v1.RenewLeasesRequest"> & {
  * Use `create(RenewLeasesRequestSchema)` to create a new message.
  */
 export const RenewLeasesRequestSchema: GenMessage<RenewLeasesRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 7);
+  messageDesc(file_taskyard_v1_lease_service, 9);
 
 /**
  * Response of RenewLeases.
@@ -343,7 +462,7 @@ export type RenewLeasesResponse = Message<"taskyard.v1.RenewLeasesResponse"> & {
  * Use `create(RenewLeasesResponseSchema)` to create a new message.
  */
 export const RenewLeasesResponseSchema: GenMessage<RenewLeasesResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 8);
+  messageDesc(file_taskyard_v1_lease_service, 10);
 
 /**
  * Request of ReportRuns.
@@ -364,7 +483,7 @@ export type ReportRunsRequest = Message<"taskyard.v1.ReportRunsRequest"> & {
  * Use `create(ReportRunsRequestSchema)` to create a new message.
  */
 export const ReportRunsRequestSchema: GenMessage<ReportRunsRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 9);
+  messageDesc(file_taskyard_v1_lease_service, 11);
 
 /**
  * A report and the runner it came from.
@@ -392,7 +511,7 @@ export type HolderReport = Message<"taskyard.v1.HolderReport"> & {
  * Use `create(HolderReportSchema)` to create a new message.
  */
 export const HolderReportSchema: GenMessage<HolderReport> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 10);
+  messageDesc(file_taskyard_v1_lease_service, 12);
 
 /**
  * Response of ReportRuns.
@@ -413,7 +532,7 @@ export type ReportRunsResponse = Message<"taskyard.v1.ReportRunsResponse"> & {
  * Use `create(ReportRunsResponseSchema)` to create a new message.
  */
 export const ReportRunsResponseSchema: GenMessage<ReportRunsResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 11);
+  messageDesc(file_taskyard_v1_lease_service, 13);
 
 /**
  * Request of AppendLogs.
@@ -441,7 +560,7 @@ export type AppendLogsRequest = Message<"taskyard.v1.AppendLogsRequest"> & {
  * Use `create(AppendLogsRequestSchema)` to create a new message.
  */
 export const AppendLogsRequestSchema: GenMessage<AppendLogsRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 12);
+  messageDesc(file_taskyard_v1_lease_service, 14);
 
 /**
  * Response of AppendLogs.
@@ -462,7 +581,7 @@ export type AppendLogsResponse = Message<"taskyard.v1.AppendLogsResponse"> & {
  * Use `create(AppendLogsResponseSchema)` to create a new message.
  */
 export const AppendLogsResponseSchema: GenMessage<AppendLogsResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 13);
+  messageDesc(file_taskyard_v1_lease_service, 15);
 
 /**
  * Request of WriteCheckpoint.
@@ -490,7 +609,7 @@ export type WriteCheckpointRequest = Message<"taskyard.v1.WriteCheckpointRequest
  * Use `create(WriteCheckpointRequestSchema)` to create a new message.
  */
 export const WriteCheckpointRequestSchema: GenMessage<WriteCheckpointRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 14);
+  messageDesc(file_taskyard_v1_lease_service, 16);
 
 /**
  * Response of WriteCheckpoint.
@@ -511,7 +630,7 @@ export type WriteCheckpointResponse = Message<"taskyard.v1.WriteCheckpointRespon
  * Use `create(WriteCheckpointResponseSchema)` to create a new message.
  */
 export const WriteCheckpointResponseSchema: GenMessage<WriteCheckpointResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 15);
+  messageDesc(file_taskyard_v1_lease_service, 17);
 
 /**
  * Request of ReadLeasedCheckpoint.
@@ -539,7 +658,7 @@ export type ReadLeasedCheckpointRequest = Message<"taskyard.v1.ReadLeasedCheckpo
  * Use `create(ReadLeasedCheckpointRequestSchema)` to create a new message.
  */
 export const ReadLeasedCheckpointRequestSchema: GenMessage<ReadLeasedCheckpointRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 16);
+  messageDesc(file_taskyard_v1_lease_service, 18);
 
 /**
  * A piece of a checkpoint.
@@ -567,7 +686,7 @@ export type ReadLeasedCheckpointResponse = Message<"taskyard.v1.ReadLeasedCheckp
  * Use `create(ReadLeasedCheckpointResponseSchema)` to create a new message.
  */
 export const ReadLeasedCheckpointResponseSchema: GenMessage<ReadLeasedCheckpointResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 17);
+  messageDesc(file_taskyard_v1_lease_service, 19);
 
 /**
  * Request of CreateChildTasks.
@@ -602,7 +721,7 @@ export type CreateChildTasksRequest = Message<"taskyard.v1.CreateChildTasksReque
  * Use `create(CreateChildTasksRequestSchema)` to create a new message.
  */
 export const CreateChildTasksRequestSchema: GenMessage<CreateChildTasksRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 18);
+  messageDesc(file_taskyard_v1_lease_service, 20);
 
 /**
  * Response of CreateChildTasks.
@@ -623,7 +742,7 @@ export type CreateChildTasksResponse = Message<"taskyard.v1.CreateChildTasksResp
  * Use `create(CreateChildTasksResponseSchema)` to create a new message.
  */
 export const CreateChildTasksResponseSchema: GenMessage<CreateChildTasksResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 19);
+  messageDesc(file_taskyard_v1_lease_service, 21);
 
 /**
  * Request of ReadChildOutcomes.
@@ -658,7 +777,7 @@ export type ReadChildOutcomesRequest = Message<"taskyard.v1.ReadChildOutcomesReq
  * Use `create(ReadChildOutcomesRequestSchema)` to create a new message.
  */
 export const ReadChildOutcomesRequestSchema: GenMessage<ReadChildOutcomesRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 20);
+  messageDesc(file_taskyard_v1_lease_service, 22);
 
 /**
  * Response of ReadChildOutcomes.
@@ -679,7 +798,7 @@ export type ReadChildOutcomesResponse = Message<"taskyard.v1.ReadChildOutcomesRe
  * Use `create(ReadChildOutcomesResponseSchema)` to create a new message.
  */
 export const ReadChildOutcomesResponseSchema: GenMessage<ReadChildOutcomesResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 21);
+  messageDesc(file_taskyard_v1_lease_service, 23);
 
 /**
  * Request of WatchQueue.
@@ -700,7 +819,7 @@ export type WatchQueueRequest = Message<"taskyard.v1.WatchQueueRequest"> & {
  * Use `create(WatchQueueRequestSchema)` to create a new message.
  */
 export const WatchQueueRequestSchema: GenMessage<WatchQueueRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 22);
+  messageDesc(file_taskyard_v1_lease_service, 24);
 
 /**
  * A step of the queue watch; empty ones are keep-alives.
@@ -763,7 +882,7 @@ export type WatchQueueResponse = Message<"taskyard.v1.WatchQueueResponse"> & {
  * Use `create(WatchQueueResponseSchema)` to create a new message.
  */
 export const WatchQueueResponseSchema: GenMessage<WatchQueueResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 23);
+  messageDesc(file_taskyard_v1_lease_service, 25);
 
 /**
  * A lane with claimable work.
@@ -812,7 +931,7 @@ export type Lane = Message<"taskyard.v1.Lane"> & {
  * Use `create(LaneSchema)` to create a new message.
  */
 export const LaneSchema: GenMessage<Lane> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 24);
+  messageDesc(file_taskyard_v1_lease_service, 26);
 
 /**
  * What matters for placement.
@@ -882,7 +1001,7 @@ export type PlacementClass = Message<"taskyard.v1.PlacementClass"> & {
  * Use `create(PlacementClassSchema)` to create a new message.
  */
 export const PlacementClassSchema: GenMessage<PlacementClass> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 25);
+  messageDesc(file_taskyard_v1_lease_service, 27);
 
 /**
  * The input of fair scheduling for a tenant.
@@ -959,7 +1078,7 @@ export type TenantShare = Message<"taskyard.v1.TenantShare"> & {
  * Use `create(TenantShareSchema)` to create a new message.
  */
 export const TenantShareSchema: GenMessage<TenantShare> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 26);
+  messageDesc(file_taskyard_v1_lease_service, 28);
 
 /**
  * Leases of one runner whose holder must act.
@@ -987,7 +1106,7 @@ export type RunnerVerdicts = Message<"taskyard.v1.RunnerVerdicts"> & {
  * Use `create(RunnerVerdictsSchema)` to create a new message.
  */
 export const RunnerVerdictsSchema: GenMessage<RunnerVerdicts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 27);
+  messageDesc(file_taskyard_v1_lease_service, 29);
 
 /**
  * Request of ReadExplainFacts.
@@ -1031,7 +1150,7 @@ export type ReadExplainFactsRequest = Message<"taskyard.v1.ReadExplainFactsReque
  * Use `create(ReadExplainFactsRequestSchema)` to create a new message.
  */
 export const ReadExplainFactsRequestSchema: GenMessage<ReadExplainFactsRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 28);
+  messageDesc(file_taskyard_v1_lease_service, 30);
 
 /**
  * taskdb's facts about the scheduling of a task.
@@ -1143,7 +1262,7 @@ export type ReadExplainFactsResponse = Message<"taskyard.v1.ReadExplainFactsResp
  * Use `create(ReadExplainFactsResponseSchema)` to create a new message.
  */
 export const ReadExplainFactsResponseSchema: GenMessage<ReadExplainFactsResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 29);
+  messageDesc(file_taskyard_v1_lease_service, 31);
 
 /**
  * A named limit as ReadExplainFacts finds it, for the key and units of a task.
@@ -1234,7 +1353,7 @@ export type LimitFacts = Message<"taskyard.v1.LimitFacts"> & {
  * Use `create(LimitFactsSchema)` to create a new message.
  */
 export const LimitFactsSchema: GenMessage<LimitFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 30);
+  messageDesc(file_taskyard_v1_lease_service, 32);
 
 /**
  * A prerequisite as ReadExplainFacts finds it.
@@ -1276,7 +1395,7 @@ export type DependencyFacts = Message<"taskyard.v1.DependencyFacts"> & {
  * Use `create(DependencyFactsSchema)` to create a new message.
  */
 export const DependencyFactsSchema: GenMessage<DependencyFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 31);
+  messageDesc(file_taskyard_v1_lease_service, 33);
 
 /**
  * A task as ReadExplainFacts finds it.
@@ -1353,7 +1472,7 @@ export type TaskFacts = Message<"taskyard.v1.TaskFacts"> & {
  * Use `create(TaskFactsSchema)` to create a new message.
  */
 export const TaskFactsSchema: GenMessage<TaskFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 32);
+  messageDesc(file_taskyard_v1_lease_service, 34);
 
 /**
  * A slot as ReadExplainFacts finds it.
@@ -1395,7 +1514,7 @@ export type SlotFacts = Message<"taskyard.v1.SlotFacts"> & {
  * Use `create(SlotFactsSchema)` to create a new message.
  */
 export const SlotFactsSchema: GenMessage<SlotFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 33);
+  messageDesc(file_taskyard_v1_lease_service, 35);
 
 /**
  * A tenant as ReadExplainFacts finds it.
@@ -1465,7 +1584,7 @@ export type TenantFacts = Message<"taskyard.v1.TenantFacts"> & {
  * Use `create(TenantFactsSchema)` to create a new message.
  */
 export const TenantFactsSchema: GenMessage<TenantFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 34);
+  messageDesc(file_taskyard_v1_lease_service, 36);
 
 /**
  * A task type as ReadExplainFacts finds it.
@@ -1500,7 +1619,7 @@ export type TaskTypeFacts = Message<"taskyard.v1.TaskTypeFacts"> & {
  * Use `create(TaskTypeFactsSchema)` to create a new message.
  */
 export const TaskTypeFactsSchema: GenMessage<TaskTypeFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 35);
+  messageDesc(file_taskyard_v1_lease_service, 37);
 
 /**
  * A quarantine as ReadExplainFacts finds it.
@@ -1542,7 +1661,7 @@ export type QuarantineFacts = Message<"taskyard.v1.QuarantineFacts"> & {
  * Use `create(QuarantineFactsSchema)` to create a new message.
  */
 export const QuarantineFactsSchema: GenMessage<QuarantineFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 36);
+  messageDesc(file_taskyard_v1_lease_service, 38);
 
 /**
  * A runner as ReadExplainFacts finds it.
@@ -1577,7 +1696,7 @@ export type RunnerFacts = Message<"taskyard.v1.RunnerFacts"> & {
  * Use `create(RunnerFactsSchema)` to create a new message.
  */
 export const RunnerFactsSchema: GenMessage<RunnerFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 37);
+  messageDesc(file_taskyard_v1_lease_service, 39);
 
 /**
  * Claims and reports of runs.  Internal.
