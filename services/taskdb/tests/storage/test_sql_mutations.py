@@ -16,7 +16,8 @@ from taskyard_taskdb.storage.statements import statements
 CREATES = (
     ("insert_tasks", "CASE pending_reason WHEN 1 THEN now END", "now"),
     ("insert_tasks", "now + total_timeout", "now + total_timeout * 2"),
-    ("copy_tasks", "ready_time, next_attempt_time,", "next_attempt_time, ready_time,"),
+    ("copy_tasks", "total_deadline, next_attempt_time,", "next_attempt_time, total_deadline,"),
+    ("copy_creations", "phase, pending_reason,", "pending_reason, phase,"),
 )
 CLAIMS = (
     ("insert_claimed_leases", "t.generation) + 1 AS generation", "t.generation) + 2 AS generation"),
@@ -57,7 +58,7 @@ async def test_a_mutated_create_statement_is_detected(
 ) -> None:
     mutate(monkeypatch, *mutation)
     with pytest.raises(AssertionError):
-        if mutation[0] == "copy_tasks":
+        if mutation[0].startswith("copy_"):
             await of_create.test_state_of_a_large_batch_is_that_of_the_pure_function(
                 taskdb, tenant, make_task, monkeypatch
             )
