@@ -23,6 +23,8 @@ from taskyard_taskdb.domain.lifecycle import apply, create
 from taskyard_taskdb.domain.task import LeaseState, RunError, TaskState
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import ErrorClass, Phase, ReleaseReason, Restart, RunnerLostPolicy
+from taskyard_taskdb.storage.change_log.read import LoggedChange, expanded
+from taskyard_taskdb.storage.change_log.read import read as read_log
 from taskyard_taskdb.storage.claim.bounds import Bounds
 from taskyard_taskdb.storage.claim.claimer import Claimer, claim_id
 from taskyard_taskdb.storage.claim.claims import LaneClaim, RunnerClaim, TenantClaim
@@ -34,6 +36,7 @@ from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.report.reports import Report, ReportKind, ReportWriter
 from taskyard_taskdb.storage.transition.load import database_time, load_for_update
 from taskyard_taskdb.storage.transition.write import write
+from taskyard_taskdb.watch.reader import BEGINNING
 
 PAIRS = 40
 CLASSES = {"sql": 1, "pure": 2}
@@ -127,7 +130,6 @@ ROWS = {
     ),
     "timers": "SELECT task_id, to_jsonb(t) FROM timers t ORDER BY kind",
     "slots": "SELECT head_task_id, to_jsonb(s) FROM slots s WHERE head_task_id IS NOT NULL",
-    "changes": "SELECT resource_id, to_jsonb(c) - 'id' FROM change_log c ORDER BY id",
 }
 
 
@@ -146,6 +148,11 @@ async def compare(pool: Pool, numbers: Sequence[int]) -> None:
                 rows.setdefault(task_id, []).append(json.dumps(row, sort_keys=True).replace(task_id, "task"))
             for n in numbers:
                 assert rows.get(f"sql-{n:03}") == rows.get(f"pure-{n:03}"), (table, n)
+        logged: dict[str, list[LoggedChange]] = {}
+        for change in expanded(await read_log(tx, 0, BEGINNING, 1_000_000)):
+            logged.setdefault(change.resource_id, []).append(replace(change, id=0, resource_id="task"))
+        for n in numbers:
+            assert logged.get(f"sql-{n:03}") == logged.get(f"pure-{n:03}"), ("changes", n)
 
 
 async def to_claimable(pool: Pool, then: datetime) -> None:

@@ -337,32 +337,30 @@ async def _complete_plain(tx: Tx, successes: Sequence[Report]) -> tuple[list[Key
 
 
 def _success_changes(rows: Sequence[Row], successes: Sequence[Report]) -> list[ChangeRow]:
-    """The changes of plain successes: the end, and before it the start that came along with it."""
+    """The changes of plain successes; from SCHEDULED, the row stands for the start as well."""
     changes: list[ChangeRow] = []
     for n, _, now, version, attempt, retry_count, runner_loss_count, *_ in rows:
         report = successes[n - 1]
-        starts = report.starts
-        # The common columns, then those of each change; positional, because this is the hottest loop.
+        # Positional, because this is the hottest loop.
         ids = (*report.key, report.runner_id, report.runner_id, None, None, None)
         counts = (None, attempt, retry_count, runner_loss_count)
-        if starts:
-            changes.append(ChangeRow(now, version + 1, report.generation, *counts, None, TASK, *_START, *ids))
+        event = _START_AND_SUCCESS if report.starts else _SUCCESS
         changes.append(
             ChangeRow(
-                now, version + 1 + starts, report.generation, *counts, report.exit_code, TASK, *_SUCCESS, *ids
+                now,
+                version + 1 + report.starts,
+                report.generation,
+                *counts,
+                report.exit_code,
+                TASK,
+                *event,
+                *ids,
             )
         )
     return changes
 
 
 # Event, actor, phase, phase before, pending reason.
-_START = (
-    ChangeEvent.TASK_STARTED.value,
-    ActorType.RUNNER.value,
-    Phase.RUNNING.value,
-    Phase.SCHEDULED.value,
-    0,
-)
 _SUCCESS = (
     ChangeEvent.TASK_SUCCEEDED.value,
     ActorType.RUNNER.value,
@@ -370,6 +368,7 @@ _SUCCESS = (
     Phase.RUNNING.value,
     0,
 )
+_START_AND_SUCCESS = (*_SUCCESS[:3], Phase.SCHEDULED.value, 0)
 
 
 def _plain_params(successes: Sequence[Report]) -> dict[str, object]:
