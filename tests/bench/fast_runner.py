@@ -25,6 +25,12 @@ from tests.harness.link_runner import MAX_RECEIVE_BYTES, registration
 STAMP = "created-at-ns="
 
 
+def short_run(lease: lease_pb2.LeaseRef, seq: int = 0) -> lease_pb2.RunReport:
+    """The report of a run that was over before its start was sent."""
+    success = lease_pb2.RunSucceeded(exit_code=0)
+    return lease_pb2.RunReport(lease=lease, seq=seq, start=lease_pb2.RunStarted(), succeeded=success)
+
+
 class FastRunner:
     """One stream; `run` returns after `count` tasks."""
 
@@ -54,7 +60,7 @@ class FastRunner:
         helpers = [asyncio.create_task(self._send()), asyncio.create_task(self._beat(beats, hello))]
         try:
             acknowledged = 0
-            while acknowledged < 2 * self._count:
+            while acknowledged < self._count:
                 message = await self._call.read()
                 kind = message.WhichOneof("message")
                 if kind == "assignments":
@@ -80,13 +86,8 @@ class FastRunner:
             for argument in assignment.spec.execution.command.args:
                 if argument.startswith(STAMP):
                     self._latencies.append(1000 * now - int(argument.removeprefix(STAMP)) / 1e6)
-            for report in (
-                lease_pb2.RunReport(lease=assignment.lease, started=lease_pb2.RunStarted()),
-                lease_pb2.RunReport(lease=assignment.lease, succeeded=lease_pb2.RunSucceeded(exit_code=0)),
-            ):
-                self._seq += 1
-                report.seq = self._seq
-                self._waiting.append(report)
+            self._seq += 1
+            self._waiting.append(short_run(assignment.lease, self._seq))
             self._held[self._seq] = assignment.lease
         self._wake.set()
 

@@ -11,7 +11,6 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from taskyard.v1 import (
     common_pb2,
-    lease_pb2,
     lease_service_pb2,
     lease_service_pb2_grpc,
     runner_pb2,
@@ -21,6 +20,7 @@ from taskyard.v1 import (
     task_service_pb2,
     task_service_pb2_grpc,
 )
+from tests.bench.fast_runner import short_run
 from tests.harness.keys import make_key
 
 PARENT = "tenants/default"
@@ -180,9 +180,5 @@ class Load:
 def _outcomes(claimed: Any) -> lease_service_pb2.ReportRunsRequest:
     request = lease_service_pb2.ReportRunsRequest()
     for assignment in claimed:
-        for report in (
-            lease_pb2.RunReport(lease=assignment.lease, started=lease_pb2.RunStarted()),
-            lease_pb2.RunReport(lease=assignment.lease, succeeded=lease_pb2.RunSucceeded(exit_code=0)),
-        ):
-            request.reports.add(runner_id=RUNNER, report=report)
+        request.reports.add(runner_id=RUNNER, report=short_run(assignment.lease))
     return request

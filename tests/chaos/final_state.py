@@ -15,6 +15,7 @@ from tests.chaos.history import now
 from tests.chaos.leadership import LeaderWrite, read_writes
 from tests.chaos.topology import Topology
 from tests.harness.invariants import breaches
+from tests.harness.logged_changes import LOGGED
 
 # The log of a run is stored at the latest this long after everything is healed.
 LOG_SECONDS = 30.0
@@ -81,10 +82,10 @@ class FinalState:
 
 
 # Without rejected reports (event 23), which change nothing of the task.
-CHANGES = """
+CHANGES = f"""
 SELECT resource_id, id, extract(epoch FROM time)::float8, version, generation, attempt, retry_count, event,
     phase, coalesce((details ->> 'checkpoint_sequence')::bigint, 0)
-FROM change_log WHERE resource_kind = 1 AND event <> 23 AND tenant_id = 'default' ORDER BY id
+FROM {LOGGED} WHERE resource_kind = 1 AND event <> 23 AND tenant_id = 'default' ORDER BY id
 """
 RUNS = """
 SELECT task_id, generation, state, runner_id, extract(epoch FROM end_time)::float8, start_time IS NOT NULL,

@@ -21,6 +21,7 @@ from taskyard_taskdb.storage import migrate
 from tests.ha.patroni import Cluster, wait_for
 from tests.harness.control_plane import ControlPlane, make_keys
 from tests.harness.invariants import assert_invariants
+from tests.harness.logged_changes import LOGGED
 
 CREATORS = 4
 PAUSE_SECONDS = 0.05
@@ -195,7 +196,7 @@ class Load:
         """Changes of the log that the watch did not deliver."""
         with self._connect() as connection:
             rows = connection.execute(
-                "SELECT resource_id, version FROM changes"
+                f"SELECT resource_id, version FROM {LOGGED}"
                 " WHERE resource_kind = 1 AND resource_id LIKE 'load-%'"
             )
             return set(rows.fetchall()) - set(self.delivered)

@@ -20,6 +20,7 @@ from tests.harness.caller import Caller
 from tests.harness.event_source import EventSource
 from tests.harness.gateway import GatewayService, call, gateway_service
 from tests.harness.keys import insert_key
+from tests.harness.logged_changes import LOGGED
 from tests.harness.processes import Service
 from tests.harness.taskdb_process import taskdb_service
 from tests.integration.test_watch_resume import Writer
@@ -48,7 +49,7 @@ async def served(url: str, folder: Path, *flags: str) -> AsyncIterator[tuple[Ser
 async def committed(url: str) -> Counter[tuple[str, int]]:
     """Every change of a task that there is."""
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
-        rows = await connection.execute("SELECT resource_id, version FROM changes WHERE resource_kind = 1")
+        rows = await connection.execute(f"SELECT resource_id, version FROM {LOGGED} WHERE resource_kind = 1")
         return Counter(await rows.fetchall())
 
 

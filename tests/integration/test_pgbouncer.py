@@ -20,6 +20,7 @@ from services.runner.tests.runner_process import RunnerProcess
 from taskyard import Client, Created, EventType, Phase, command
 from tests.harness.control_plane import ControlPlane, make_keys
 from tests.harness.invariants import assert_invariants
+from tests.harness.logged_changes import LOGGED
 from tests.harness.processes import free_port
 from tests.harness.taskdb_process import crashing_taskdb
 from tests.harness.tcp_proxy import TcpProxy, proxy_to
@@ -179,7 +180,7 @@ async def test_the_whole_suite_works_through_pgbouncer_in_transaction_mode(
 
 async def logged_changes(url: str) -> set[tuple[str, int]]:
     async with await psycopg.AsyncConnection.connect(url) as connection:
-        rows = await connection.execute("SELECT resource_id, version FROM changes WHERE resource_kind = 1")
+        rows = await connection.execute(f"SELECT resource_id, version FROM {LOGGED} WHERE resource_kind = 1")
         return set(await rows.fetchall())
 
 

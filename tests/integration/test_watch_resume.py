@@ -18,6 +18,7 @@ from taskyard_taskdb.storage.migrate import upgrade
 from taskyard_taskdb.storage.tenant import api_keys
 from tests.harness.caller import Caller
 from tests.harness.keys import insert_key
+from tests.harness.logged_changes import LOGGED
 from tests.harness.processes import Service
 from tests.harness.taskdb_process import taskdb_service
 
@@ -125,7 +126,7 @@ async def assert_complete(url: str, watcher: Watcher) -> None:
     """Everything that was committed comes, in the order of versions, and nothing else."""
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
         rows = await connection.execute(
-            "SELECT resource_id, array_agg(version ORDER BY id) FROM changes"
+            f"SELECT resource_id, array_agg(version ORDER BY id) FROM {LOGGED}"
             " WHERE resource_kind = 1 GROUP BY resource_id"
         )
         committed: Versions = dict(await rows.fetchall())

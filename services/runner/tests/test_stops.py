@@ -14,6 +14,7 @@ from google.protobuf.duration_pb2 import Duration
 from services.runner.tests.conftest import StartRunner
 from services.runner.tests.runner_process import RunnerProcess, command, shell
 from services.runner.tests.scheduler_peer import SchedulerPeer, duration, stale
+from taskyard.v1.common_pb2 import Progress
 from taskyard.v1.lease_pb2 import (
     LEASE_ACTION_ABORT,
     LEASE_ACTION_CANCEL,
@@ -23,6 +24,7 @@ from taskyard.v1.lease_pb2 import (
     LeaseAction,
     LeaseRef,
     RunReport,
+    RunSucceeded,
 )
 from taskyard.v1.task_pb2 import OVERLAP_POLICY_ALLOW, OVERLAP_POLICY_FORBID
 from taskyard_runner.agent.directory import RunDirectory
@@ -92,9 +94,25 @@ def test_start_is_reported_with_the_outcome_only_if_the_run_started(kind: str, t
     run = AgentRun(Held(lease, "r", 0.0), RunDirectory(str(tmp_path), "r"), 0.0)
     outcome = RunReport()
     getattr(outcome, kind).SetInParent()
-    reports = reports_of(Ended(run, outcome, 1.0, 2.0, "", wrote=False))
-    starts = [report for report in reports if report.WhichOneof("report") == "started"]
-    assert len(starts) == (kind == "failed")
+    (report,) = reports_of(Ended(run, outcome, 1.0, 2.0, "", wrote=False))
+    assert report.HasField("start") == (kind == "failed")
+
+
+@pytest.mark.parametrize("apart", ["progress", "later"])
+def test_start_is_a_report_of_its_own_where_something_comes_before_the_outcome(
+    apart: str, tmp_path: Path
+) -> None:
+    lease = LeaseRef(task="tenants/default/tasks/t1", generation=1, lease_id=1)
+    held = Held(lease, "r", 0.0)
+    if apart == "progress":
+        held.change(progress=Progress(percent=5))
+    run = AgentRun(held, RunDirectory(str(tmp_path), "r"), 0.0)
+    outcome = RunReport(succeeded=RunSucceeded())
+    end = Ended(run, outcome, 1.0, 2.0, "", wrote=False)
+    reports = reports_of(end, together=apart != "later")
+    between = ["progress"] if apart == "progress" else []
+    assert [report.WhichOneof("report") for report in reports] == ["started", *between, "succeeded"]
+    assert not any(report.HasField("start") for report in reports)
 
 
 async def test_cancel_sends_sigterm_first(peer: SchedulerPeer, runner: RunnerProcess) -> None:

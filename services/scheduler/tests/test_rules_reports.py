@@ -46,6 +46,32 @@ async def test_rule_07_reports_arriving_during_a_call_form_the_next_call_for_all
     assert [len(request.reports) for request in site.taskdb.requests("ReportRuns")] == [1, 200]
 
 
+async def test_rule_07_a_start_within_its_outcome_is_one_report_to_taskdb(site: Site) -> None:
+    runner = await site.runner()
+    site.taskdb.add_tasks()
+    assignment = await runner.next_assignment()
+    short = lease_pb2.RunReport(lease=assignment.lease, succeeded=lease_pb2.RunSucceeded())
+    short.start.handle = "pid 7"
+    (seq,) = await runner.report_all([short])
+    await runner.acked(seq)
+    (request,) = site.taskdb.requests("ReportRuns")
+    assert [held.report.start.handle for held in request.reports] == ["pid 7"]
+
+
+@pytest.mark.parametrize("kind", ["succeeded", "started"])
+async def test_rule_07_a_start_within_a_report_is_validated(site: Site, kind: str) -> None:
+    runner = await site.runner()
+    site.taskdb.add_tasks()
+    assignment = await runner.next_assignment()
+    report = lease_pb2.RunReport(lease=assignment.lease)
+    getattr(report, kind).SetInParent()
+    report.start.SetInParent()
+    if kind == "succeeded":
+        report.start.handle = "x" * 257
+    await runner.report_all([report])
+    assert isinstance(await runner.ended(), errors.InvalidArgument)
+
+
 async def test_rule_07_rejected_reports_are_acked_and_listed(site: Site) -> None:
     runner = await site.runner()
     site.taskdb.add_tasks()

@@ -208,6 +208,12 @@ def succeeded(assignment: Assignment, **fields: Any) -> lease_pb2.RunReport:
     return lease_pb2.RunReport(lease=assignment.lease, succeeded=lease_pb2.RunSucceeded(**fields))
 
 
+def with_start(report: lease_pb2.RunReport, **start: Any) -> lease_pb2.RunReport:
+    """The outcome of a run whose start was not reported before."""
+    report.start.CopyFrom(lease_pb2.RunStarted(**start))
+    return report
+
+
 def failed(
     assignment: Assignment, code: str = "EXIT_NONZERO", *, permanent: bool = False
 ) -> lease_pb2.RunReport:

@@ -543,6 +543,11 @@ type RunReport struct {
 	// With an outcome: sequence of the run's last log entry, 0 = it wrote none, so that a
 	// follower can detect the end of the log.  Unset: unknown.
 	LogSequence *int64 `protobuf:"varint,5,opt,name=log_sequence,json=logSequence,proto3,oneof" json:"log_sequence,omitempty"`
+	// With succeeded, failed or timed_out: the start of the same run, if no report of it was sent
+	// before.  Start and outcome are applied together; the result is that of the outcome.
+	Start *RunStarted `protobuf:"bytes,6,opt,name=start,proto3" json:"start,omitempty"`
+	// With start: when, on the holder's clock; clamped like time.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// Kind of report.
 	//
 	// Types that are valid to be assigned to Report:
@@ -622,6 +627,20 @@ func (x *RunReport) GetLogSequence() int64 {
 		return *x.LogSequence
 	}
 	return 0
+}
+
+func (x *RunReport) GetStart() *RunStarted {
+	if x != nil {
+		return x.Start
+	}
+	return nil
+}
+
+func (x *RunReport) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
 }
 
 func (x *RunReport) GetReport() isRunReport_Report {
@@ -1396,13 +1415,16 @@ const file_taskyard_v1_lease_proto_rawDesc = "" +
 	"\x04task\x18\x02 \x01(\tR\x04task\x12,\n" +
 	"\x05phase\x18\x03 \x01(\x0e2\x16.taskyard.v1.TaskPhaseR\x05phase\x12/\n" +
 	"\x06result\x18\x04 \x01(\v2\x17.taskyard.v1.TaskResultR\x06result\x12\x18\n" +
-	"\aomitted\x18\x05 \x01(\bR\aomitted\"\xf3\x04\n" +
+	"\aomitted\x18\x05 \x01(\bR\aomitted\"\xdd\x05\n" +
 	"\tRunReport\x12+\n" +
 	"\x05lease\x18\x01 \x01(\v2\x15.taskyard.v1.LeaseRefR\x05lease\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x03R\x03seq\x12.\n" +
 	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x121\n" +
 	"\adetails\x18\x04 \x01(\v2\x17.google.protobuf.StructR\adetails\x12&\n" +
-	"\flog_sequence\x18\x05 \x01(\x03H\x01R\vlogSequence\x88\x01\x01\x123\n" +
+	"\flog_sequence\x18\x05 \x01(\x03H\x01R\vlogSequence\x88\x01\x01\x12-\n" +
+	"\x05start\x18\x06 \x01(\v2\x17.taskyard.v1.RunStartedR\x05start\x129\n" +
+	"\n" +
+	"start_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x123\n" +
 	"\astarted\x18\n" +
 	" \x01(\v2\x17.taskyard.v1.RunStartedH\x00R\astarted\x123\n" +
 	"\bprogress\x18\v \x01(\v2\x15.taskyard.v1.ProgressH\x00R\bprogress\x129\n" +
@@ -1538,30 +1560,32 @@ var file_taskyard_v1_lease_proto_depIdxs = []int32{
 	2,  // 13: taskyard.v1.RunReport.lease:type_name -> taskyard.v1.LeaseRef
 	24, // 14: taskyard.v1.RunReport.time:type_name -> google.protobuf.Timestamp
 	25, // 15: taskyard.v1.RunReport.details:type_name -> google.protobuf.Struct
-	7,  // 16: taskyard.v1.RunReport.started:type_name -> taskyard.v1.RunStarted
-	26, // 17: taskyard.v1.RunReport.progress:type_name -> taskyard.v1.Progress
-	8,  // 18: taskyard.v1.RunReport.succeeded:type_name -> taskyard.v1.RunSucceeded
-	9,  // 19: taskyard.v1.RunReport.failed:type_name -> taskyard.v1.RunFailed
-	10, // 20: taskyard.v1.RunReport.timed_out:type_name -> taskyard.v1.RunTimedOut
-	11, // 21: taskyard.v1.RunReport.cancelled:type_name -> taskyard.v1.RunCancelled
-	12, // 22: taskyard.v1.RunReport.released:type_name -> taskyard.v1.RunReleased
-	23, // 23: taskyard.v1.RunSucceeded.result:type_name -> taskyard.v1.TaskResult
-	27, // 24: taskyard.v1.RunFailed.error:type_name -> taskyard.v1.TaskError
-	18, // 25: taskyard.v1.RunFailed.retry_after:type_name -> google.protobuf.Duration
-	1,  // 26: taskyard.v1.RunReleased.reason:type_name -> taskyard.v1.ReleaseReason
-	22, // 27: taskyard.v1.ReportResult.phase:type_name -> taskyard.v1.TaskPhase
-	28, // 28: taskyard.v1.ReportResult.error:type_name -> google.rpc.Status
-	2,  // 29: taskyard.v1.LogBatch.lease:type_name -> taskyard.v1.LeaseRef
-	29, // 30: taskyard.v1.LogBatch.entries:type_name -> taskyard.v1.LogEntry
-	30, // 31: taskyard.v1.ChildTask.task:type_name -> taskyard.v1.Task
-	22, // 32: taskyard.v1.ChildOutcome.phase:type_name -> taskyard.v1.TaskPhase
-	23, // 33: taskyard.v1.ChildOutcome.result:type_name -> taskyard.v1.TaskResult
-	27, // 34: taskyard.v1.ChildOutcome.error:type_name -> taskyard.v1.TaskError
-	35, // [35:35] is the sub-list for method output_type
-	35, // [35:35] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	7,  // 16: taskyard.v1.RunReport.start:type_name -> taskyard.v1.RunStarted
+	24, // 17: taskyard.v1.RunReport.start_time:type_name -> google.protobuf.Timestamp
+	7,  // 18: taskyard.v1.RunReport.started:type_name -> taskyard.v1.RunStarted
+	26, // 19: taskyard.v1.RunReport.progress:type_name -> taskyard.v1.Progress
+	8,  // 20: taskyard.v1.RunReport.succeeded:type_name -> taskyard.v1.RunSucceeded
+	9,  // 21: taskyard.v1.RunReport.failed:type_name -> taskyard.v1.RunFailed
+	10, // 22: taskyard.v1.RunReport.timed_out:type_name -> taskyard.v1.RunTimedOut
+	11, // 23: taskyard.v1.RunReport.cancelled:type_name -> taskyard.v1.RunCancelled
+	12, // 24: taskyard.v1.RunReport.released:type_name -> taskyard.v1.RunReleased
+	23, // 25: taskyard.v1.RunSucceeded.result:type_name -> taskyard.v1.TaskResult
+	27, // 26: taskyard.v1.RunFailed.error:type_name -> taskyard.v1.TaskError
+	18, // 27: taskyard.v1.RunFailed.retry_after:type_name -> google.protobuf.Duration
+	1,  // 28: taskyard.v1.RunReleased.reason:type_name -> taskyard.v1.ReleaseReason
+	22, // 29: taskyard.v1.ReportResult.phase:type_name -> taskyard.v1.TaskPhase
+	28, // 30: taskyard.v1.ReportResult.error:type_name -> google.rpc.Status
+	2,  // 31: taskyard.v1.LogBatch.lease:type_name -> taskyard.v1.LeaseRef
+	29, // 32: taskyard.v1.LogBatch.entries:type_name -> taskyard.v1.LogEntry
+	30, // 33: taskyard.v1.ChildTask.task:type_name -> taskyard.v1.Task
+	22, // 34: taskyard.v1.ChildOutcome.phase:type_name -> taskyard.v1.TaskPhase
+	23, // 35: taskyard.v1.ChildOutcome.result:type_name -> taskyard.v1.TaskResult
+	27, // 36: taskyard.v1.ChildOutcome.error:type_name -> taskyard.v1.TaskError
+	37, // [37:37] is the sub-list for method output_type
+	37, // [37:37] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_taskyard_v1_lease_proto_init() }

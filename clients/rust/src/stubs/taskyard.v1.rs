@@ -2777,6 +2777,13 @@ pub struct RunReport {
     /// follower can detect the end of the log.  Unset: unknown.
     #[prost(int64, optional, tag = "5")]
     pub log_sequence: ::core::option::Option<i64>,
+    /// With succeeded, failed or timed_out: the start of the same run, if no report of it was sent
+    /// before.  Start and outcome are applied together; the result is that of the outcome.
+    #[prost(message, optional, tag = "6")]
+    pub start: ::core::option::Option<RunStarted>,
+    /// With start: when, on the holder's clock; clamped like time.
+    #[prost(message, optional, tag = "7")]
+    pub start_time: ::core::option::Option<::prost_types::Timestamp>,
     /// Kind of report.
     #[prost(oneof = "run_report::Report", tags = "10, 11, 12, 13, 14, 15, 16")]
     pub report: ::core::option::Option<run_report::Report>,

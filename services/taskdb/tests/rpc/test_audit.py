@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from services.taskdb.tests.conftest import RunningTaskDb
-from services.taskdb.tests.yard import Yard, failed, started, succeeded
+from services.taskdb.tests.yard import Yard, failed, started, succeeded, with_start
 from taskyard.errors import FilterInvalid, NotFound, PageTokenInvalid
 from taskyard.v1 import audit_pb2, common_pb2, task_service_pb2
 from taskyard_taskdb.domain.change import ChangeEvent
@@ -39,6 +39,44 @@ async def events(caller: Any, filter: str = "", **options: Any) -> list[audit_pb
         token = response.next_page_token
         if not token:
             return found
+
+
+async def short_runs(yard: Yard, count: int) -> list[str]:
+    """Tasks whose start and success were reported together."""
+    await yard.create(count)
+    runner, _ = await yard.hello()
+    taken = (await yard.claim(runner)).assignments
+    await yard.report(runner, *(with_start(succeeded(assignment)) for assignment in taken))
+    return [assignment.lease.task for assignment in taken]
+
+
+@pytest.mark.parametrize("page_size", [1, 2, 100])
+async def test_a_start_and_the_success_that_came_with_it_are_two_audit_events(
+    tenant: Any, yard: Yard, taskdb: RunningTaskDb, page_size: int
+) -> None:
+    names = await short_runs(yard, 3)
+    assert await taskdb.rows("SELECT count(*) FROM changes WHERE resource_kind = 1") == [(3 * 3,)]
+    found = await events(tenant, page_size=page_size)
+    own = [event for event in found if event.resource in names]
+    assert len({event.name for event in own}) == len(own) == 3 * 4
+    for name in names:
+        ended, begun, *_ = [event for event in own if event.resource == name]
+        assert (ended.event_type, begun.event_type) == ("task.succeeded", "task.started")
+        assert (ended.resource_version, begun.resource_version) == (4, 3)
+        assert (ended.details["from_phase"], begun.details["from_phase"]) == ("RUNNING", "SCHEDULED")
+        assert begun.details["to_phase"] == "RUNNING"
+
+
+async def test_filters_see_a_start_and_the_success_that_came_with_it_apart(tenant: Any, yard: Yard) -> None:
+    names = await short_runs(yard, 2)
+    for wanted in ("task.started", "task.succeeded"):
+        found = await events(tenant, f'event_type = "{wanted}"', page_size=1)
+        assert sorted(event.resource for event in found) == sorted(names)
+        assert {event.event_type for event in found} == {wanted}
+        others = await events(tenant, f'event_type != "{wanted}" AND resource = "{names[0]}"')
+        assert len(others) == 3 and wanted not in {event.event_type for event in others}
+    either = 'event_type = "task.started" OR event_type = "task.created"'
+    assert len(await events(tenant, either, page_size=1)) == 4
 
 
 async def test_audit_of_a_task_names_actor_and_event_newest_first(

@@ -10,6 +10,7 @@ from google.protobuf.duration_pb2 import Duration
 from services.taskdb.tests.conftest import RunningTaskDb
 from services.taskdb.tests.yard import Yard, failed, released, started, succeeded
 from taskyard.v1 import common_pb2, task_pb2
+from tests.harness.logged_changes import LOGGED
 
 
 async def test_a_task_runs_from_creation_to_success(yard: Yard) -> None:
@@ -81,7 +82,7 @@ async def test_start_and_outcome_together_are_two_changes(yard: Yard, taskdb: Ru
     assert [r.phase for r in results] == [3, 10] * 3
     assert [(await yard.task(name)).metadata.resource_version for name in names] == [4, 4, 4]
     rows = await taskdb.rows(
-        "SELECT resource_id, version FROM changes WHERE resource_kind = 1 ORDER BY resource_id, id"
+        f"SELECT resource_id, version FROM {LOGGED} WHERE resource_kind = 1 ORDER BY resource_id, id"
     )
     assert [version for _, version in rows] == [1, 2, 3, 4] * 3
 

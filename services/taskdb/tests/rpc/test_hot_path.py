@@ -14,6 +14,7 @@ from services.taskdb.tests.yard import Yard, failed, started, succeeded
 from taskyard.v1 import common_pb2, lease_pb2, runner_service_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.storage.change_log import append as change_log
 from taskyard_taskdb.storage.create import new_rows
+from tests.harness.logged_changes import LOGGED
 
 MakeTask = Callable[..., task_service_pb2.CreateTaskRequest]
 COUNT = change_log.COPY_FROM + 10
@@ -102,7 +103,7 @@ async def test_batched_successes_are_recorded_like_single_ones(yard: Yard, taskd
     await yard.report(runner, *reports)
     rows = await taskdb.rows(
         "SELECT array_agg((event, version, generation, attempt, phase, previous_phase, actor_id, runner_id, "
-        "exit_code)::text ORDER BY id) FROM change_log WHERE resource_kind = 1 GROUP BY resource_id"
+        f"exit_code)::text ORDER BY id) FROM {LOGGED} WHERE resource_kind = 1 GROUP BY resource_id"
     )
     assert len(rows) == COUNT and len({tuple(change[1:]) for (change,) in rows}) == 1, rows[:2]
     (run,) = await taskdb.rows(

@@ -22,6 +22,7 @@ from taskyard_taskdb.storage.runner import admin as runner_admin
 from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.sweep.leader_election import Leadership
 from taskyard_taskdb.sweep.lease_expiry import ExpirySweep, LeasePages
+from tests.harness.logged_changes import LOGGED
 from tests.harness.postgres import PostgresServer
 
 ROUNDS = 5
@@ -273,7 +274,7 @@ async def test_slots_that_are_freed_while_waiters_arrive_are_handed_on_once(
         await yards[1].report(runner, *(report for a in claimed for report in (started(a), succeeded(a))))
     assert not await replicas[0].rows("SELECT FROM slots")
     odd = (
-        "SELECT FROM changes WHERE resource_id IN (SELECT task_id FROM tasks) GROUP BY resource_id "
+        f"SELECT FROM {LOGGED} WHERE resource_id IN (SELECT task_id FROM tasks) GROUP BY resource_id "
         "HAVING count(*) <> max(version) OR count(*) FILTER (WHERE phase = 10) <> 1"
     )
     assert not await replicas[0].rows(odd), "no version is logged twice, and each task ends once"

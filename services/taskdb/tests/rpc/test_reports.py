@@ -12,7 +12,16 @@ import pytest
 from google.protobuf.struct_pb2 import Struct
 
 from services.taskdb.tests.conftest import RunningTaskDb
-from services.taskdb.tests.yard import Runner, Yard, duration, failed, started, succeeded
+from services.taskdb.tests.yard import (
+    Runner,
+    Yard,
+    duration,
+    failed,
+    released,
+    started,
+    succeeded,
+    with_start,
+)
 from taskyard.errors import FieldInvalid
 from taskyard.v1 import (
     audit_pb2,
@@ -142,6 +151,62 @@ async def test_a_repeated_call_is_acknowledged_whole(yard: Yard) -> None:
     repeated = await yard.report(runner, *call)
     assert [(result.duplicate, result.error.code) for result in repeated] == [(True, 0)] * 3
     assert (await yard.task(name)).status.progress.percent == 50
+
+
+async def events_of(yard: Yard, name: str) -> list[str]:
+    """The audit events of a task, oldest first."""
+    request = task_service_pb2.ListAuditEventsRequest(parent="tenants/default", filter=f'resource = "{name}"')
+    found = (await yard.tenant.tasks.ListAuditEvents(request)).audit_events
+    return [event.event_type for event in reversed(found)]
+
+
+async def test_start_and_success_in_one_report_have_one_result_and_two_events(yard: Yard) -> None:
+    name, runner, assignment = await claimed(yard)
+    report = with_start(succeeded(assignment, exit_code=0))
+    (result,) = await yard.report(runner, report)
+    assert (result.phase, result.duplicate) == (task_pb2.TASK_PHASE_SUCCEEDED, False)
+    (repeated,) = await yard.report(runner, report)
+    assert (repeated.phase, repeated.duplicate) == (task_pb2.TASK_PHASE_SUCCEEDED, True)
+    task = await yard.task(name)
+    assert (task.status.attempt, task.status.exit_code) == (1, 0)
+    assert await events_of(yard, name) == ["task.created", "task.scheduled", "task.started", "task.succeeded"]
+
+
+async def test_start_and_failure_in_one_report_charge_the_attempt(yard: Yard) -> None:
+    name, runner, assignment = await claimed(yard)
+    (result,) = await yard.report(runner, with_start(failed(assignment, permanent=True)))
+    assert result.phase == task_pb2.TASK_PHASE_FAILED
+    status = (await yard.task(name)).status
+    # An implied start would be that of the claim.
+    assert status.attempt == 1 and status.start_time.ToNanoseconds() > status.schedule_time.ToNanoseconds()
+    assert await events_of(yard, name) == ["task.created", "task.scheduled", "task.started", "task.failed"]
+
+
+async def test_an_outcome_with_its_start_is_applied_after_that_start_was_reported_alone(yard: Yard) -> None:
+    name, runner, assignment = await claimed(yard)
+    await yard.report(runner, started(assignment))
+    (result,) = await yard.report(runner, with_start(succeeded(assignment)))
+    assert (result.phase, result.duplicate) == (task_pb2.TASK_PHASE_SUCCEEDED, False)
+    assert (await yard.task(name)).status.attempt == 1
+    assert (await events_of(yard, name)).count("task.started") == 1
+
+
+async def test_an_outcome_with_its_start_is_fenced_as_one(yard: Yard) -> None:
+    name, runner, first = await claimed(yard)
+    await yard.report(runner, released(first))
+    (second,) = (await yard.claim(runner)).assignments
+    (result,) = await yard.report(runner, with_start(succeeded(first)))
+    assert reason(result) == "STALE_GENERATION"
+    status = (await yard.task(name)).status
+    assert (status.generation, status.attempt) == (second.lease.generation, 0)
+
+
+async def test_a_start_that_comes_with_no_outcome_is_refused_with_its_field(yard: Yard) -> None:
+    _, runner, assignment = await claimed(yard)
+    progress = lease_pb2.RunReport(lease=assignment.lease, progress=common_pb2.Progress(percent=1))
+    for report in (started(assignment), progress, released(assignment)):
+        with pytest.raises(FieldInvalid, match=r"reports\[0\]\.report\.start"):
+            await yard.report(runner, with_start(report))
 
 
 @pytest.mark.parametrize("percent", [-1, 101])

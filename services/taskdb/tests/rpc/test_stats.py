@@ -9,15 +9,17 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from services.taskdb.tests.conftest import RunningTaskDb
-from services.taskdb.tests.yard import Yard, failed, started, succeeded
+from services.taskdb.tests.yard import Yard, failed, started, succeeded, with_start
 from taskyard.errors import FieldInvalid, FilterInvalid, NotFound
 from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
+from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.event import Event, Failed
 from taskyard_taskdb.domain.stats import Durations
 from taskyard_taskdb.domain.task import RunError, TaskState
 from taskyard_taskdb.domain.words import ErrorClass
 from taskyard_taskdb.rpc import stats as stats_rpc
 from taskyard_taskdb.storage.change_log import read as change_reader
+from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.stats import stats as task_stats
 
 Made = Callable[..., task_service_pb2.CreateTaskRequest]
@@ -124,6 +126,22 @@ async def test_folded_statistics_equal_a_scan_of_the_tasks(
             assert one.run_duration == two.run_duration
             assert one.HasField("oldest_pending_age") == two.HasField("oldest_pending_age")
     assert sum(g.total for g in counted) == 12
+
+
+async def test_a_start_that_came_with_its_success_is_counted(taskdb: RunningTaskDb, yard: Yard) -> None:
+    await yard.create(3)
+    runner, _ = await yard.hello()
+    taken = (await yard.claim(runner)).assignments
+    await yard.report(runner, *(with_start(succeeded(a)) for a in taken[:2]), started(taken[2]))
+    async with taskdb.pool.transaction() as tx:
+        # The leader may have counted them before, and waits for this lock now.
+        await tx.execute("SELECT FROM task_stats_place FOR UPDATE")
+        await tx.execute("DELETE FROM task_minutes")
+        values = {"after": 0, "until": await change_reader.last_id(tx)}
+        counts = dict(await tx.fetch(statement("fold_changes"), values))  # type: ignore[arg-type]
+    assert (counts[ChangeEvent.TASK_STARTED], counts[ChangeEvent.TASK_SUCCEEDED]) == (3, 2)
+    counted = await taskdb.rows("SELECT sum(started)::int, sum(succeeded)::int FROM task_minutes")
+    assert counted == [(3, 2)]
 
 
 async def test_statistics_are_filtered_and_grouped_by_runner(tenant: Any, yard: Yard) -> None:

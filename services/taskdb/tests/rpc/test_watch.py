@@ -8,6 +8,7 @@ import grpc
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
+from services.taskdb.tests.yard import Yard, succeeded, with_start
 from taskyard.errors import (
     ConsumerStalled,
     FieldInvalid,
@@ -116,6 +117,53 @@ async def test_a_watch_resumes_exactly_behind_its_token(taskdb: Any) -> None:
     resumed = Stream(caller, resume_token=stream.token)
     await create(caller, "c")
     assert [summary(event)[0] for event in await resumed.events(2)] == ["b", "c"]
+
+
+async def short_run(yard: Yard) -> None:
+    """Claim what waits, and report start and success together."""
+    runner, _ = await yard.hello()
+    for assignment in (await yard.claim(runner)).assignments:
+        await yard.report(runner, with_start(succeeded(assignment)))
+
+
+async def test_a_start_and_the_success_that_came_with_it_are_two_events(taskdb: Any, yard: Yard) -> None:
+    caller = await taskdb.caller()
+    stream = Stream(caller)
+    await stream.begin()
+    await create(caller, "a")
+    await short_run(yard)
+    events = await stream.events(4)
+    assert [summary(event)[1:] for event in events[2:]] == [(3, "task.started"), (4, "task.succeeded")]
+    phases = [(event.previous_phase, event.status.phase) for event in events[2:]]
+    running = task_pb2.TASK_PHASE_RUNNING
+    assert phases == [
+        (task_pb2.TASK_PHASE_SCHEDULED, running),
+        (running, task_pb2.TASK_PHASE_SUCCEEDED),
+    ]
+
+
+async def test_a_watch_resumes_between_a_start_and_the_success_that_came_with_it(
+    taskdb: Any, yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_events, "SLICE", 1)
+    caller = await taskdb.caller()
+    token = (await caller.tasks.ListTasks(task_service_pb2.ListTasksRequest(parent=PARENT))).resume_token
+    await create(caller, "a")
+    await create(caller, "b")
+    await short_run(yard)
+    seen: list[tuple[str, int, str]] = []
+    while len(seen) < 8:
+        # One event of each stream: the next one goes on exactly behind it.
+        stream = Stream(caller, resume_token=token)
+        async with asyncio.timeout(10):
+            async for response in stream.responses():
+                if response.events:
+                    break
+        seen += map(summary, response.events)
+        token = response.resume_token
+        stream.call.cancel()
+    for task_id in ("a", "b"):
+        assert [version for found, version, _ in seen if found == task_id] == [1, 2, 3, 4]
 
 
 async def test_filtered_watch_sends_entered_and_exited_tasks(taskdb: Any) -> None:

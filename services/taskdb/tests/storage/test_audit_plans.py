@@ -74,5 +74,6 @@ async def test_every_audit_filter_uses_an_index(tx: Explaining) -> None:
         condition = filters.parse(text, AUDIT_FIELDS) if text else None
         found = await audit_listing.list_page(tx, AuditQuery(tenant_id, condition), None, 50)
         assert len(found.changes) == count
-        assert index in tx.plans[-1], tx.plans[-1]
+        # The last query looks for starts that came with their success, the one before for rows.
+        assert index in tx.plans[-2], tx.plans[-2]
         assert not any(SCAN.search(plan) for plan in tx.plans), tx.plans[-1]

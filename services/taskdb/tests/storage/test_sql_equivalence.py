@@ -23,6 +23,8 @@ from taskyard_taskdb.domain.lifecycle import apply, create
 from taskyard_taskdb.domain.task import LeaseState, RunError, TaskState
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import ErrorClass, Phase, ReleaseReason, Restart, RunnerLostPolicy
+from taskyard_taskdb.storage.change_log.read import LoggedChange, expanded
+from taskyard_taskdb.storage.change_log.read import read as read_log
 from taskyard_taskdb.storage.claim.bounds import Bounds
 from taskyard_taskdb.storage.claim.claimer import Claimer, claim_id
 from taskyard_taskdb.storage.claim.claims import LaneClaim, RunnerClaim, TenantClaim
@@ -35,6 +37,7 @@ from taskyard_taskdb.storage.report.reports import Report, ReportKind, ReportWri
 from taskyard_taskdb.storage.statements import statements
 from taskyard_taskdb.storage.transition.load import database_time, load_for_update
 from taskyard_taskdb.storage.transition.write import write
+from taskyard_taskdb.watch.reader import BEGINNING
 
 PAIRS = 40
 CLASSES = {"sql": 1, "pure": 2}
@@ -128,7 +131,6 @@ ROWS = {
     ),
     "timers": "SELECT task_id, to_jsonb(t) FROM timers t ORDER BY kind",
     "slots": "SELECT head_task_id, to_jsonb(s) FROM slots s WHERE head_task_id IS NOT NULL",
-    "changes": "SELECT resource_id, to_jsonb(c) - 'id' FROM change_log c ORDER BY id",
 }
 
 
@@ -147,6 +149,11 @@ async def compare(pool: Pool, numbers: Sequence[int]) -> None:
                 rows.setdefault(task_id, []).append(json.dumps(row, sort_keys=True).replace(task_id, "task"))
             for n in numbers:
                 assert rows.get(f"sql-{n:03}") == rows.get(f"pure-{n:03}"), (table, n)
+        logged: dict[str, list[LoggedChange]] = {}
+        for change in expanded(await read_log(tx, 0, BEGINNING, 1_000_000)):
+            logged.setdefault(change.resource_id, []).append(replace(change, id=0, resource_id="task"))
+        for n in numbers:
+            assert logged.get(f"sql-{n:03}") == logged.get(f"pure-{n:03}"), ("changes", n)
 
 
 async def to_claimable(pool: Pool, then: datetime) -> None:
@@ -264,7 +271,8 @@ async def test_a_plain_success_in_sql_equals_that_of_the_lifecycle(
         end = start_report._replace(
             kind=ReportKind.SUCCEEDED, time=times[n % 4], result=b"42", exit_code=code
         )
-        reported[n] = [end] if n in begun else [opening, end]
+        apart = [opening, end] if n % 4 == 1 else [end.after(opening)]
+        reported[n] = [end] if n in begun else apart
     reports = ReportWriter(pool, Bus(), lambda old, new: new)
 
     async def no_python(*_: object) -> None:
@@ -278,9 +286,10 @@ async def test_a_plain_success_in_sql_equals_that_of_the_lifecycle(
         for n in numbers:
             task, now = loaded[key("pure", n)], loaded[key("sql", n)].update_time
             assert now is not None
-            for item in reported[n]:
-                steps.append(apply(task, item.event(), now, Random(0)))
-                task = steps[-1].task
+            for event in (event for item in reported[n] for event in (item.start_event(), item.event())):
+                if event is not None:
+                    steps.append(apply(task, event, now, Random(0)))
+                    task = steps[-1].task
         await write(tx, steps)
     assert {loaded[key("sql", n)].phase for n in numbers} == {Phase.SUCCEEDED}
     await compare(pool, numbers)

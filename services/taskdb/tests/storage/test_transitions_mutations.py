@@ -207,11 +207,11 @@ async def freer_and_creator_lock_slots_in_one_order(pool: Pool) -> None:
         await insert_created(tx, made)
     claimed = await claim(pool, 3)
     await start(pool, *claimed)
-    groups = {report.key: [n] for n, report in enumerate(claimed)}
+    successes = sorted(claimed, key=lambda report: report.key)
 
     async def free() -> None:
         async with pool.transaction() as tx:
-            await reports._complete_plain(tx, claimed, groups)
+            await reports._complete_plain(tx, successes)
 
     async def lock() -> None:
         async with pool.transaction() as tx:

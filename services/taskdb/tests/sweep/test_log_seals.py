@@ -81,7 +81,7 @@ async def test_a_seal_covers_committed_changes_and_no_undecided_one(
         assert await sealed(pool) == []
     await sweep.run(leadership)
     await sweep.run(leadership)
-    assert [(s.after_id, s.last_id, s.change_count) for s in await sealed(pool)] == [(0, 3, 3)]
+    assert [(s.after_id, s.last_id, s.change_count) for s in await sealed(pool)] == [(0, 5, 3)]
     with pytest.raises(RuntimeError):
         async with pool.transaction() as writer:
             await insert_changes(writer, [change("b", 2)])

@@ -344,6 +344,8 @@ class RunReport(_message.Message):
     TIME_FIELD_NUMBER: _builtins.int
     DETAILS_FIELD_NUMBER: _builtins.int
     LOG_SEQUENCE_FIELD_NUMBER: _builtins.int
+    START_FIELD_NUMBER: _builtins.int
+    START_TIME_FIELD_NUMBER: _builtins.int
     STARTED_FIELD_NUMBER: _builtins.int
     PROGRESS_FIELD_NUMBER: _builtins.int
     SUCCEEDED_FIELD_NUMBER: _builtins.int
@@ -370,6 +372,16 @@ class RunReport(_message.Message):
         """Merged into status.details, 256 KiB at most.  Progress beyond it is rejected (TOO_LARGE); a
         start or an outcome is applied without them.
         """
+
+    @_builtins.property
+    def start(self) -> Global___RunStarted:
+        """With succeeded, failed or timed_out: the start of the same run, if no report of it was sent
+        before.  Start and outcome are applied together; the result is that of the outcome.
+        """
+
+    @_builtins.property
+    def start_time(self) -> _timestamp_pb2.Timestamp:
+        """With start: when, on the holder's clock; clamped like time."""
 
     @_builtins.property
     def started(self) -> Global___RunStarted:
@@ -407,6 +419,8 @@ class RunReport(_message.Message):
         time: _timestamp_pb2.Timestamp | None = ...,
         details: _struct_pb2.Struct | None = ...,
         log_sequence: _builtins.int | None = ...,
+        start: Global___RunStarted | None = ...,
+        start_time: _timestamp_pb2.Timestamp | None = ...,
         started: Global___RunStarted | None = ...,
         progress: _common_pb2.Progress | None = ...,
         succeeded: Global___RunSucceeded | None = ...,
@@ -415,9 +429,9 @@ class RunReport(_message.Message):
         cancelled: Global___RunCancelled | None = ...,
         released: Global___RunReleased | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_log_sequence", b"_log_sequence", "cancelled", b"cancelled", "details", b"details", "failed", b"failed", "lease", b"lease", "log_sequence", b"log_sequence", "progress", b"progress", "released", b"released", "report", b"report", "started", b"started", "succeeded", b"succeeded", "time", b"time", "timed_out", b"timed_out"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_log_sequence", b"_log_sequence", "cancelled", b"cancelled", "details", b"details", "failed", b"failed", "lease", b"lease", "log_sequence", b"log_sequence", "progress", b"progress", "released", b"released", "report", b"report", "start", b"start", "start_time", b"start_time", "started", b"started", "succeeded", b"succeeded", "time", b"time", "timed_out", b"timed_out"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_log_sequence", b"_log_sequence", "cancelled", b"cancelled", "details", b"details", "failed", b"failed", "lease", b"lease", "log_sequence", b"log_sequence", "progress", b"progress", "released", b"released", "report", b"report", "seq", b"seq", "started", b"started", "succeeded", b"succeeded", "time", b"time", "timed_out", b"timed_out"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_log_sequence", b"_log_sequence", "cancelled", b"cancelled", "details", b"details", "failed", b"failed", "lease", b"lease", "log_sequence", b"log_sequence", "progress", b"progress", "released", b"released", "report", b"report", "seq", b"seq", "start", b"start", "start_time", b"start_time", "started", b"started", "succeeded", b"succeeded", "time", b"time", "timed_out", b"timed_out"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__log_sequence: _TypeAlias = _typing.Literal["log_sequence"]  # noqa: Y015
     _WhichOneofArgType__log_sequence: _TypeAlias = _typing.Literal["_log_sequence", b"_log_sequence"]  # noqa: Y015

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
@@ -150,7 +151,8 @@ class Runs:
         """No process was started. A failure counts as an attempt, so it is reported as one."""
         run.ended = run.logs_shipped = True
         if report.WhichOneof("report") == "failed":
-            self.reports.append(run.held, RunReport(started=RunStarted()))
+            report.start.SetInParent()
+            report.start_time.CopyFrom(timestamp(time.time()))
         self._report(run.held, report)
 
     # -- messages of the warden
@@ -211,10 +213,11 @@ class Runs:
             if run.ended:
                 continue
             RUN_ENDED.hit()
-            reports = reports_of(end)
+            kind = str(end.outcome.WhichOneof("report")) if end.outcome is not None else "aborted"
+            later = end.wrote or (kind != "succeeded" and self._uploads.delays_outcome(run.key))
+            reports = reports_of(end, together=not later)
             run.ended = True
             run.held.change(HELD_STATE_ENDED)
-            kind = str(reports[-1].WhichOneof("report")) if reports else "aborted"
             kinds[kind] += 1
             run.end_span(kind)
             if end.wrote:
@@ -225,7 +228,7 @@ class Runs:
             if not reports:
                 self.abandon(run)
                 continue
-            if end.wrote or (kind != "succeeded" and self._uploads.delays_outcome(run.key)):
+            if later:
                 self.spawn(self._deliver(run, reports.pop()))
             else:
                 reports[-1].log_sequence = 0

@@ -45,10 +45,13 @@ def _check(report: lease_pb2.RunReport) -> ParsedReport:
 
 
 def _is_plain(report: lease_pb2.RunReport, kind: str | None) -> bool:
-    """Whether it is a start or a success without data."""
+    """Whether it is a valid start, or a success without data, alone or with its start."""
     if kind == "succeeded":
-        return not report.succeeded.HasField("result")
-    if kind != "started":
-        return False
-    started = report.started
+        if report.succeeded.HasField("result"):
+            return False
+        return not report.HasField("start") or _is_valid_start(report.start)
+    return kind == "started" and not report.HasField("start") and _is_valid_start(report.started)
+
+
+def _is_valid_start(started: lease_pb2.RunStarted) -> bool:
     return started.checkpoint_sequence >= 0 and len(started.handle) <= _MAX_HANDLE

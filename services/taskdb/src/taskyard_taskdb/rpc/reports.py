@@ -46,6 +46,8 @@ MAX_AWAITED = 1000
 # Of status.details, which every report may add to.
 MAX_DETAILS_BYTES = 256 * 1024
 StatusRequest = task_service_pb2.ReportTaskStatusRequest
+# Outcomes that may carry the start of their run: without it, it would be implied.
+_AFTER_START = ("succeeded", "failed", "timed_out")
 _TASK_NAME = re.compile(r"tenants/([A-Za-z0-9._-]{1,64})/tasks/([A-Za-z0-9._-]{1,256})")
 
 
@@ -112,56 +114,47 @@ def read_report(runner_id: str, message: lease_pb2.RunReport, index: int) -> Rep
     lease = message.lease
     kind = message.WhichOneof("report")
     named = _TASK_NAME.fullmatch(lease.task)
-    if named is None or kind is None or not runner_id:
+    starts = message.HasField("start")
+    if named is None or kind is None or not runner_id or (starts and kind not in _AFTER_START):
         raise _invalid(runner_id, message, kind, index)
+    key, generation, lease_id = (named[1], named[2]), lease.generation, lease.lease_id
     time = to_datetime(message.time) if message.HasField("time") else None
     details = message.details.SerializeToString() if message.HasField("details") else None
     log_sequence = message.log_sequence if message.HasField("log_sequence") else None
-    key = (named[1], named[2])
+    start_time = to_datetime(message.start_time) if starts and message.HasField("start_time") else None
+    checkpoint = message.start.checkpoint_sequence if starts else 0
+    result = exit_code = event = None
     if kind == "started":
-        checkpoint = message.started.checkpoint_sequence
-        return Report(
-            key,
-            runner_id,
-            lease.generation,
-            lease.lease_id,
-            ReportKind.STARTED,
-            time,
-            checkpoint,
-            details=details,
-        )
-    if kind == "succeeded":
-        succeeded = message.succeeded
-        return Report(
-            key,
-            runner_id,
-            lease.generation,
-            lease.lease_id,
-            ReportKind.SUCCEEDED,
-            time,
-            0,
-            succeeded.result.SerializeToString() if succeeded.HasField("result") else None,
-            succeeded.exit_code if succeeded.HasField("exit_code") else None,
-            details,
-            log_sequence,
-        )
-    holder = {
-        "actor": runner(runner_id),
-        "runner_id": runner_id,
-        "generation": lease.generation,
-        "lease_id": lease.lease_id,
-        "time": time,
-    }
-    event = _EVENTS[kind](getattr(message, kind), holder, f"reports[{index}].report.{kind}")
+        stored, checkpoint, log_sequence = ReportKind.STARTED, message.started.checkpoint_sequence, None
+    elif kind == "succeeded":
+        stored, succeeded = ReportKind.SUCCEEDED, message.succeeded
+        result = succeeded.result.SerializeToString() if succeeded.HasField("result") else None
+        exit_code = succeeded.exit_code if succeeded.HasField("exit_code") else None
+    else:
+        holder = {
+            "actor": runner(runner_id),
+            "runner_id": runner_id,
+            "generation": generation,
+            "lease_id": lease_id,
+            "time": time,
+        }
+        stored = ReportKind.OTHER
+        event = _EVENTS[kind](getattr(message, kind), holder, f"reports[{index}].report.{kind}")
     return Report(
         key,
         runner_id,
-        lease.generation,
-        lease.lease_id,
-        ReportKind.OTHER,
-        details=details,
-        log_sequence=log_sequence,
-        other=event,
+        generation,
+        lease_id,
+        stored,
+        time,
+        checkpoint,
+        result,
+        exit_code,
+        details,
+        log_sequence,
+        event,
+        starts,
+        start_time,
     )
 
 
@@ -171,6 +164,9 @@ def _invalid(runner_id: str, message: lease_pb2.RunReport, kind: str | None, ind
         return FieldInvalid.of(f"{field}.runner_id", "must not be empty")
     if kind is None:
         return FieldInvalid.of(f"{field}.report.report", "must have one of its kinds")
+    if message.HasField("start") and kind not in _AFTER_START:
+        problem = f"belongs to one of {', '.join(_AFTER_START)}, not to {kind}; report the start on its own"
+        return FieldInvalid.of(f"{field}.report.start", problem)
     problem = f"must be tenants/{{tenant}}/tasks/{{task}}, not {message.lease.task[:80]!r}"
     return FieldInvalid.of(f"{field}.report.lease.task", problem)
 

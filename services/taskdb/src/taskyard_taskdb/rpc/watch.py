@@ -170,7 +170,7 @@ class WatchHandler:
             await self._check_continued(resumed)
         async with self._pool.reading() as tx:
             oldest = await change_reader.oldest(tx)
-        if oldest is not None and resumed.id + 1 < oldest[0] and resumed.time < oldest[1]:
+        if oldest is not None and resumed.id + change_reader.ID_STEP < oldest[0] and resumed.time < oldest[1]:
             raise ResumeTokenExpired(resumed.time.isoformat(), oldest[1].isoformat())
         return resumed
 

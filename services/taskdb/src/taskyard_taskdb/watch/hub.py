@@ -142,12 +142,13 @@ class Hub:
 
     async def _read(self, tx: Tx, reader: LogReader) -> None:
         pending_flushes = len(self._flushes)
-        changes = await reader.step()
+        rows = await reader.step()
+        changes = change_reader.expanded(rows)
         delivered = 0
         if changes:
             await self._prepare_streams(tx, changes)
             delivered = self._publish(changes)
-            self._witness.add(self.position, changes)
+            self._witness.add(self.position, rows)
             self.position, self.time = reader.position, reader.time
         if reader.caught_up:
             self._answer_flushes(pending_flushes)
@@ -277,7 +278,8 @@ class Hub:
     ) -> list[LoggedChange]:
         """Return a page of the log, for a stream that is behind."""
         async with self._pool.reading() as tx:
-            return await change_reader.read_range(tx, after, until, since, tenant_id, PAGE)
+            rows = await change_reader.read_range(tx, after, until, since, tenant_id, PAGE)
+        return change_reader.expanded(rows, after)
 
     async def _prepare_streams(self, tx: Tx, changes: list[LoggedChange]) -> None:
         """Read once for all streams; nothing is delivered meanwhile, so a new subscription misses nothing."""

@@ -72,9 +72,9 @@ class LogReader:
             self._horizon, self._barrier = self._barrier.id, None
 
     def _decided(self, rows: list[LoggedChange]) -> list[LoggedChange]:
-        expected = self.position + 1
+        expected = self.position + change_reader.ID_STEP
         for index, row in enumerate(rows):
             if row.id != expected and row.id > self._horizon:
                 return rows[:index]
-            expected = row.id + 1
+            expected = row.id + change_reader.ID_STEP
         return rows

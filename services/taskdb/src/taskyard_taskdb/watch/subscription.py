@@ -27,7 +27,7 @@ class Log(Protocol):
     async def replay(
         self, after: int, until: int, since: datetime, tenant_id: str | None
     ) -> list[LoggedChange]:
-        """Return a page of the log."""
+        """Return a page of the log: PAGE changes or more if there may be more of them."""
         ...
 
 
@@ -153,7 +153,7 @@ class Subscription:
         end = self._log.position
         until = min(end, self.position + WINDOW)
         rows = await self._log.replay(self.position, until, self.time, self.tenant_id)
-        if len(rows) == PAGE:
+        if len(rows) >= PAGE:
             self.position, self.time = rows[-1].id, rows[-1].time
         else:
             self.position = max(until, self.position)

@@ -35,7 +35,8 @@
 //    the next seq, synced, then sent in order.  ReportAck.through_seq is cumulative and sent
 //    only after taskdb has committed.  Rejected seqs are acked too: they are final and are
 //    listed.  The agent deletes what is acked and, after a reconnect, resends the rest.
-//    Delivery is at least once, effect exactly once.
+//    Delivery is at least once, effect exactly once.  A start that was not sent before may be part
+//    of the outcome (RunReport.start): one report, one seq.
 //  8 progress is not spooled: only the newest per task matters; it rides on heartbeats or in a
 //    report with seq 0.
 //  9 Logs are numbered per run, acked by LogAck, sent behind reports, and may be dropped oldest

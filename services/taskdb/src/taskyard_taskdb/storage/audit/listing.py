@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, and_, false, func, not_, or_, select, text
+from sqlalchemy import ColumnElement, Select, and_, false, func, literal, not_, or_, select, text
 from sqlalchemy.dialects.postgresql import psycopg as postgresql
 
 from taskyard_taskdb.domain import audit
 from taskyard_taskdb.domain import filter as filters
+from taskyard_taskdb.domain.change import ChangeEvent
+from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.storage.change_log import read as change_reader
 from taskyard_taskdb.storage.change_log.read import LoggedChange
 from taskyard_taskdb.storage.pool import Tx
@@ -80,10 +83,33 @@ def _names_one(query: AuditQuery) -> bool:
     )
 
 
+class _Wanted(NamedTuple):
+    """Conditions of rows, each for the change of its own event, and of rows that also stand for a start."""
+
+    rows: list[Sql]
+    starts: list[Sql]
+
+
 async def _read(
-    tx: Tx, wanted: list[Sql], start: int, top: int, limit: int, *, near: bool
+    tx: Tx, wanted: _Wanted, start: int, top: int, limit: int, *, near: bool
 ) -> list[LoggedChange]:
     """Return the newest changes from `start` to below `top`."""
+    found = await _find(tx, wanted.rows, start, top, limit, near=near)
+    # A start that came with its success has the id before that of their row.
+    paired = await _find(tx, wanted.starts, start + 1, top + 1, limit, near=near)
+    if not found and not paired:
+        return []
+    values = {"ids": [*found, *paired], "since": min([*found.values(), *paired.values()])}
+    rows = [LoggedChange(*row) for row in await tx.fetch(statement("read_changes_by_ids"), values)]
+    ids = found.keys() | {id - 1 for id in paired}
+    newest_first = reversed(change_reader.expanded(reversed(rows)))
+    return [change for change in newest_first if change.id in ids][:limit]
+
+
+async def _find(
+    tx: Tx, wanted: list[Sql], start: int, top: int, limit: int, *, near: bool
+) -> dict[int, datetime]:
+    """Return ids and times of the newest rows from `start` to below `top`."""
     keys: Select[Any] = select(changes.c.id, changes.c.time).where(
         changes.c.id >= start, changes.c.id < top, *wanted
     )
@@ -94,34 +120,39 @@ async def _read(
         .limit(limit)
         .compile(dialect=_DIALECT, compile_kwargs={"render_postcompile": True})
     )
-    rows = await tx.fetch(str(compiled), dict(compiled.params), prepare=False)
-    if not rows:
-        return []
-    values = {"ids": [row[0] for row in rows], "since": min(row[1] for row in rows)}
-    return [LoggedChange(*row) for row in await tx.fetch(statement("read_changes_by_ids"), values)]
+    return dict(await tx.fetch(str(compiled), dict(compiled.params), prepare=False))
 
 
-def _condition(query: AuditQuery) -> list[Sql]:
+def _condition(query: AuditQuery) -> _Wanted:
+    paired = [
+        changes.c.event == ChangeEvent.TASK_SUCCEEDED.value,
+        changes.c.previous_phase == Phase.SCHEDULED.value,
+    ]
+    start = literal(ChangeEvent.TASK_STARTED.value)
+    return _Wanted(_terms(query, changes.c.event), [*paired, *_terms(query, start)])
+
+
+def _terms(query: AuditQuery, event: Sql) -> list[Sql]:
     wanted: list[Sql] = []
     if query.tenant_id is not None:
         wanted.append(changes.c.tenant_id == query.tenant_id)
     if query.condition is not None:
-        wanted.append(_node(query.condition.root))
+        wanted.append(_node(query.condition.root, event))
     return wanted
 
 
-def _node(node: filters.Node) -> Sql:
+def _node(node: filters.Node, event: Sql) -> Sql:
     match node:
         case filters.And(terms):
-            return and_(*(_node(term) for term in terms))
+            return and_(*(_node(term, event) for term in terms))
         case filters.Or(terms):
-            return or_(*(_node(term) for term in terms))
+            return or_(*(_node(term, event) for term in terms))
         case filters.Not(term):
-            return _negation(_node(term))
+            return _negation(_node(term, event))
         case filters.Has():
             return _has(node.field.path)
         case filters.Comparison():
-            return _compare(node)
+            return _compare(node, event)
 
 
 def _has(path: str) -> Sql:
@@ -130,7 +161,7 @@ def _has(path: str) -> Sql:
     return changes.c.actor_id != "" if path == "actor.id" else changes.c.id.is_not(None)
 
 
-def _compare(node: filters.Comparison) -> Sql:
+def _compare(node: filters.Comparison, event: Sql) -> Sql:
     equal = node.operator == "="
     match node.field.path:
         case "time":
@@ -138,7 +169,7 @@ def _compare(node: filters.Comparison) -> Sql:
         case "resource":
             same = _resource(node)
         case "event_type":
-            same = changes.c.event.in_(audit.read_events(node))
+            same = event.in_(audit.read_events(node))
         case "actor.type":
             assert isinstance(node.value, frozenset)
             same = changes.c.actor_type.in_(sorted(node.value))

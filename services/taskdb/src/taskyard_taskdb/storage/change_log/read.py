@@ -1,10 +1,13 @@
 """Reads the change log: rows in id order, and the horizon below which every id is decided."""
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from taskyard_taskdb.domain.change import ChangeEvent
+from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.storage.change_log.append import LOG_LOCK
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.statements import statement
@@ -13,11 +16,13 @@ from taskyard_taskdb.storage.statements import statement
 # PostgreSQL skip the partitions of past months.
 PARTITION_SLACK = timedelta(hours=1)
 PAUSE_SECONDS = 0.002
+# Between two ids of the sequence; a row that stands for two changes uses the id in between.
+ID_STEP = 2
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedChange:
-    """One row of the change log, in the order of the columns of its statements."""
+    """One row of the change log, in the order of the columns of its statements, or a change of `expanded`."""
 
     id: int
     time: datetime
@@ -43,8 +48,34 @@ class LoggedChange:
     details: dict[str, Any] | None
 
 
+def stands_for_two(event: int, previous_phase: int) -> bool:
+    """Whether a row is a success together with its start, which alone leads from SCHEDULED to RUNNING."""
+    return event == ChangeEvent.TASK_SUCCEEDED and previous_phase == Phase.SCHEDULED
+
+
+def expanded(rows: Iterable[LoggedChange], after: int = 0) -> list[LoggedChange]:
+    """The changes of rows in their order, without those up to the id `after`."""
+    changes: list[LoggedChange] = []
+    for row in rows:
+        if not stands_for_two(row.event, row.previous_phase):
+            changes.append(row)
+            continue
+        if row.id - 1 > after:
+            start = replace(
+                row,
+                id=row.id - 1,
+                version=row.version - 1,
+                event=ChangeEvent.TASK_STARTED.value,
+                phase=Phase.RUNNING.value,
+                exit_code=None,
+            )
+            changes.append(start)
+        changes.append(replace(row, previous_phase=Phase.RUNNING.value))
+    return changes
+
+
 async def read(tx: Tx, after: int, since: datetime, limit: int) -> list[LoggedChange]:
-    """Return up to `limit` committed changes above `after` that happened later than `since` less a slack."""
+    """Return up to `limit` committed rows above `after` that were written later than `since` less a slack."""
     values = {"after": after, "since": since - PARTITION_SLACK, "limit": limit}
     rows = await tx.fetch(statement("read_changes"), values)
     return [LoggedChange(*row) for row in rows]
@@ -53,7 +84,7 @@ async def read(tx: Tx, after: int, since: datetime, limit: int) -> list[LoggedCh
 async def read_range(
     tx: Tx, after: int, until: int, since: datetime, tenant_id: str | None, limit: int
 ) -> list[LoggedChange]:
-    """Return changes above `after` up to `until`, of one tenant or of all, for a stream that catches up."""
+    """Return rows above `after` up to `until`, of one tenant or of all, for a stream that catches up."""
     values = {
         "after": after,
         "until": until,

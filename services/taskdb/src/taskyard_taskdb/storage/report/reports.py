@@ -6,6 +6,7 @@ all of them there.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -62,7 +63,8 @@ class ReportKind(IntEnum):
 class Report(NamedTuple):
     """One report. A start or a success is held in columns, any other event in `other`.
 
-    `details` are those of the report alone, the event's are set when they are merged with the stored ones.
+    With `starts`, an outcome that came together with its start, of `start_time`. `details` are those of the
+    report alone, the event's are set when they are merged with the stored ones.
     """
 
     key: Key
@@ -77,21 +79,37 @@ class Report(NamedTuple):
     details: bytes | None = None
     log_sequence: int | None = None
     other: HolderEvent | None = None
+    starts: bool = False
+    start_time: datetime | None = None
 
     def event(self) -> HolderEvent:
-        """The report as the lifecycle understands it."""
+        """The report as the lifecycle understands it, without the start that came with it."""
         if self.other is not None:
             return self.other
-        holder: dict[str, Any] = {
+        if self.kind is ReportKind.STARTED:
+            return self._start(self.time)
+        return Succeeded(result=self.result, exit_code=self.exit_code, time=self.time, **self._holder())
+
+    def start_event(self) -> Started | None:
+        """The start that came with an outcome."""
+        return self._start(self.start_time) if self.starts else None
+
+    def after(self, start: Report) -> Report:
+        """This outcome together with its start, which came as a report of its own."""
+        return self._replace(
+            starts=True, start_time=start.time, checkpoint_sequence=start.checkpoint_sequence
+        )
+
+    def _start(self, time: datetime | None) -> Started:
+        return Started(checkpoint_sequence=self.checkpoint_sequence, time=time, **self._holder())
+
+    def _holder(self) -> dict[str, Any]:
+        return {
             "actor": runner(self.runner_id),
             "runner_id": self.runner_id,
             "generation": self.generation,
             "lease_id": self.lease_id,
-            "time": self.time,
         }
-        if self.kind is ReportKind.STARTED:
-            return Started(checkpoint_sequence=self.checkpoint_sequence, **holder)
-        return Succeeded(result=self.result, exit_code=self.exit_code, **holder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +141,9 @@ class ReportWriter:
         """One outcome per report, in order. An error is final for its report."""
         outcomes: dict[int, Outcome] = {}
         groups = _by_task(reports)
-        plain = {key: group for key, group in groups.items() if _is_plain(reports, group)}
+        plain = {key: success for key, group in groups.items() if (success := _plain(reports, group))}
         if plain:
-            done = await self._complete(reports, plain)
-            for key in done:
+            for key in await self._complete(plain):
                 group = groups.pop(key)
                 outcomes[group[0]] = _STARTED
                 outcomes[group[-1]] = _SUCCEEDED
@@ -134,10 +151,11 @@ class ReportWriter:
             await self._decide(reports, groups, outcomes)
         return [outcomes[n] for n in range(len(reports))]
 
-    async def _complete(self, reports: Sequence[Report], plain: Mapping[Key, list[int]]) -> list[Key]:
+    async def _complete(self, plain: Mapping[Key, Report]) -> list[Key]:
         """The tasks of plain successes that are done; the others are decided one by one."""
+        successes = [plain[key] for key in sorted(plain)]
         try:
-            done, notice = await self._pool.run(lambda tx: _complete_plain(tx, reports, plain))
+            done, notice = await self._pool.run(lambda tx: _complete_plain(tx, successes))
         except POISON:
             return []
         self._bus.publish(notice)
@@ -178,6 +196,11 @@ class ReportWriter:
                 if task is None:
                     outcomes[n] = NotFound("task", f"tenants/{key[0]}/tasks/{key[1]}")
                     continue
+                if (start := reports[n].start_event()) is not None:
+                    # Where the start is rejected, the outcome is judged as one that came without it.
+                    with contextlib.suppress(TaskyardError):
+                        transitions.append(lifecycle.apply(task, start, loaded.now, rng))
+                        task = tasks[key] = transitions[-1].task
                 try:
                     event = self._with_details(reports[n], task)
                     if key in waits.named:
@@ -261,30 +284,31 @@ def _by_task(reports: Sequence[Report]) -> dict[Key, list[int]]:
     return groups
 
 
-def _is_plain(reports: Sequence[Report], group: Sequence[int]) -> bool:
-    """Whether it is a success without details, alone or right after its start."""
+def _plain(reports: Sequence[Report], group: Sequence[int]) -> Report | None:
+    """The success of a task, if it came without details, and alone or right after its start."""
     last = reports[group[-1]]
     if last.kind is not ReportKind.SUCCEEDED or last.details is not None or len(group) > 2:
-        return False
+        return None
     if len(group) == 1:
-        return True
+        return last
     first = reports[group[0]]
-    return first.kind is ReportKind.STARTED and first.details is None and first.lease_id == last.lease_id
+    if first.kind is not ReportKind.STARTED or first.details is not None or first.lease_id != last.lease_id:
+        return None
+    return last.after(first)
 
 
-async def _complete_plain(
-    tx: Tx, reports: Sequence[Report], groups: Mapping[Key, list[int]]
-) -> tuple[list[Key], CommitNotice]:
-    """The tasks that were completed, and the notice of it; the lifecycle decides about the others."""
-    keys = sorted(groups)
-    first = [reports[groups[key][0]] for key in keys]
-    last = [reports[groups[key][-1]] for key in keys]
-    rows = await tx.fetch(statement("complete_plain"), _plain_params(keys, first, last))
+async def _complete_plain(tx: Tx, successes: Sequence[Report]) -> tuple[list[Key], CommitNotice]:
+    """The tasks that were completed, and the notice of it; the lifecycle decides about the others.
+
+    `successes` are in the order of their keys.
+    """
+    rows = await tx.fetch(statement("complete_plain"), _plain_params(successes))
     if not rows:
         return [], CommitNotice()
     ended, tenants = rows[0][-2:]
     if ended != len(rows):
         raise StateMoved("a task that had ended still had a lease")
+    keys = [success.key for success in successes]
     timed = [keys[n - 1] for n, is_timed, *_ in rows if is_timed]
     if timed:
         await _clear_timers(tx, timed)
@@ -292,39 +316,37 @@ async def _complete_plain(
     notice, promotions = await free_slots(tx, freed) if freed else (CommitNotice(), [])
     notice.tenants.update(tenants or ())
     notice.used += [(keys[n - 1][0], seconds) for n, *_, seconds, _, _, _ in rows]
-    await runners.count_outcomes(tx, ((last[row[0] - 1].runner_id, RunState.SUCCEEDED) for row in rows))
-    await insert_changes(tx, [*_success_changes(rows, first, last), *promotions])
+    await runners.count_outcomes(tx, ((successes[row[0] - 1].runner_id, RunState.SUCCEEDED) for row in rows))
+    await insert_changes(tx, [*_success_changes(rows, successes), *promotions])
     await failpoints.REPORT_BEFORE_COMMIT.reach()
     return [keys[n - 1] for n, *_ in rows], notice
 
 
-def _success_changes(rows: Sequence[Row], first: Sequence[Report], last: Sequence[Report]) -> list[ChangeRow]:
-    """The changes of plain successes: the end, and before it the start that came along with it."""
+def _success_changes(rows: Sequence[Row], successes: Sequence[Report]) -> list[ChangeRow]:
+    """The changes of plain successes; from SCHEDULED, the row stands for the start as well."""
     changes: list[ChangeRow] = []
     for n, _, now, version, attempt, retry_count, runner_loss_count, *_ in rows:
-        report = last[n - 1]
-        starts = first[n - 1].kind is ReportKind.STARTED
-        # The common columns, then those of each change; positional, because this is the hottest loop.
+        report = successes[n - 1]
+        # Positional, because this is the hottest loop.
         ids = (*report.key, report.runner_id, report.runner_id, None, None, None)
         counts = (None, attempt, retry_count, runner_loss_count)
-        if starts:
-            changes.append(ChangeRow(now, version + 1, report.generation, *counts, None, TASK, *_START, *ids))
+        event = _START_AND_SUCCESS if report.starts else _SUCCESS
         changes.append(
             ChangeRow(
-                now, version + 1 + starts, report.generation, *counts, report.exit_code, TASK, *_SUCCESS, *ids
+                now,
+                version + 1 + report.starts,
+                report.generation,
+                *counts,
+                report.exit_code,
+                TASK,
+                *event,
+                *ids,
             )
         )
     return changes
 
 
 # Event, actor, phase, phase before, pending reason.
-_START = (
-    ChangeEvent.TASK_STARTED.value,
-    ActorType.RUNNER.value,
-    Phase.RUNNING.value,
-    Phase.SCHEDULED.value,
-    0,
-)
 _SUCCESS = (
     ChangeEvent.TASK_SUCCEEDED.value,
     ActorType.RUNNER.value,
@@ -332,23 +354,23 @@ _SUCCESS = (
     Phase.RUNNING.value,
     0,
 )
+_START_AND_SUCCESS = (*_SUCCESS[:3], Phase.SCHEDULED.value, 0)
 
 
-def _plain_params(keys: Sequence[Key], first: Sequence[Report], last: Sequence[Report]) -> dict[str, object]:
-    starts = [report if report.kind is ReportKind.STARTED else None for report in first]
+def _plain_params(successes: Sequence[Report]) -> dict[str, object]:
     return {
-        "tenant_ids": arrays.texts([key[0] for key in keys]),
-        "task_ids": arrays.texts([key[1] for key in keys]),
-        "generations": arrays.bigints([report.generation for report in last]),
-        "lease_ids": arrays.bigints([report.lease_id for report in last]),
-        "runner_ids": arrays.texts([report.runner_id for report in last]),
-        "starts": arrays.bools([start is not None for start in starts]),
-        "start_times": arrays.timestamps([start.time if start else None for start in starts]),
-        "end_times": arrays.timestamps([report.time for report in last]),
-        "results": arrays.byteas([report.result for report in last]),
-        "exit_codes": arrays.integers([report.exit_code for report in last]),
-        "checkpoints": arrays.bigints([start.checkpoint_sequence if start else 0 for start in starts]),
-        "log_sequences": arrays.bigints([report.log_sequence for report in last]),
+        "tenant_ids": arrays.texts([report.key[0] for report in successes]),
+        "task_ids": arrays.texts([report.key[1] for report in successes]),
+        "generations": arrays.bigints([report.generation for report in successes]),
+        "lease_ids": arrays.bigints([report.lease_id for report in successes]),
+        "runner_ids": arrays.texts([report.runner_id for report in successes]),
+        "starts": arrays.bools([report.starts for report in successes]),
+        "start_times": arrays.timestamps([report.start_time for report in successes]),
+        "end_times": arrays.timestamps([report.time for report in successes]),
+        "results": arrays.byteas([report.result for report in successes]),
+        "exit_codes": arrays.integers([report.exit_code for report in successes]),
+        "checkpoints": arrays.bigints([report.checkpoint_sequence for report in successes]),
+        "log_sequences": arrays.bigints([report.log_sequence for report in successes]),
     }
 
 

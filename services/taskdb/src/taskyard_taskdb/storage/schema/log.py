@@ -29,8 +29,9 @@ from taskyard_taskdb.storage.schema.base import (
     table,
 )
 
-# Ids are drawn under the shared advisory lock of the log.
-changes_id = Sequence("changes_id", metadata=metadata, cache=1)
+# Ids are drawn under the shared advisory lock of the log, in steps of two: a row that stands for a start and
+# the success that came with it has its own id for the success and the one before it for the start.
+changes_id = Sequence("changes_id", metadata=metadata, cache=1, increment=2)
 
 changes = table(
     "changes",

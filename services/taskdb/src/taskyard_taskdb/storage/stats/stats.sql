@@ -5,8 +5,8 @@ SELECT last_id FROM task_stats_place FOR UPDATE SKIP LOCKED;
 -- name: fold_changes
 -- The caller holds the lock of lock_stats_place, and only that holder writes the statistics. Range scan of changes_by_id,
 -- primary key of tasks. A task with several changes in the page counts once, from its first phase to its last: the phase
--- is packed into the lowest eight bits beside the id, so that min and max find it without sorting. Returns the number
--- of changes by event.
+-- is packed into the lowest eight bits beside the id, so that min and max find it without sorting. A success (8) from
+-- SCHEDULED (2) stands for its start as well. Returns the number of changes by event.
 WITH page AS MATERIALIZED (
     SELECT id, time, tenant_id, resource_id, event, phase, CASE event WHEN 1 THEN 0 ELSE previous_phase END AS previous_phase
     FROM change_log
@@ -53,7 +53,7 @@ WITH page AS MATERIALIZED (
     SELECT minute, sum(created), sum(started), sum(succeeded), sum(failed), sum(retried), sum(waited), sum(seconds), tenant_id
     FROM (
         SELECT date_trunc('minute', time) AS minute, tenant_id, count(*) FILTER (WHERE event = 1) AS created,
-            count(*) FILTER (WHERE event = 3) AS started, count(*) FILTER (WHERE event = 8) AS succeeded,
+            count(*) FILTER (WHERE event = 3 OR event = 8 AND previous_phase = 2) AS started, count(*) FILTER (WHERE event = 8) AS succeeded,
             count(*) FILTER (WHERE event BETWEEN 9 AND 12) AS failed, count(*) FILTER (WHERE event = 19) AS retried,
             0::bigint AS waited, 0::float8 AS seconds
         FROM page GROUP BY 1, 2
@@ -69,7 +69,11 @@ WITH page AS MATERIALIZED (
 ), placed AS (
     UPDATE task_stats_place SET last_id = %(until)s, fold_time = clock_timestamp()
 )
-SELECT event, count(*) FROM page GROUP BY event;
+SELECT event, sum(count)::bigint FROM (
+    SELECT event, count(*) FROM page GROUP BY event
+    UNION ALL
+    SELECT 3, count(*) FROM page WHERE event = 8 AND previous_phase = 2) happened
+WHERE count > 0 GROUP BY event;
 
 -- name: delete_old_minutes
 -- Locks the rows that it deletes. task_minutes_by_minute.

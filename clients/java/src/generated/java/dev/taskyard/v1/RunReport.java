@@ -376,6 +376,147 @@ public  final class RunReport extends
     logSequence_ = 0L;
   }
 
+  public static final int START_FIELD_NUMBER = 6;
+  private dev.taskyard.v1.RunStarted start_;
+  /**
+   * <pre>
+   * With succeeded, failed or timed_out: the start of the same run, if no report of it was sent
+   * before.  Start and outcome are applied together; the result is that of the outcome.
+   * </pre>
+   *
+   * <code>.taskyard.v1.RunStarted start = 6 [json_name = "start"];</code>
+   */
+  @java.lang.Override
+  public boolean hasStart() {
+    return ((bitField0_ & 0x00000010) != 0);
+  }
+  /**
+   * <pre>
+   * With succeeded, failed or timed_out: the start of the same run, if no report of it was sent
+   * before.  Start and outcome are applied together; the result is that of the outcome.
+   * </pre>
+   *
+   * <code>.taskyard.v1.RunStarted start = 6 [json_name = "start"];</code>
+   */
+  @java.lang.Override
+  public dev.taskyard.v1.RunStarted getStart() {
+    return start_ == null ? dev.taskyard.v1.RunStarted.getDefaultInstance() : start_;
+  }
+  /**
+   * <pre>
+   * With succeeded, failed or timed_out: the start of the same run, if no report of it was sent
+   * before.  Start and outcome are applied together; the result is that of the outcome.
+   * </pre>
+   *
+   * <code>.taskyard.v1.RunStarted start = 6 [json_name = "start"];</code>
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void setStart(dev.taskyard.v1.RunStarted value) {
+    value.getClass();  // minimal bytecode null check
+    start_ = value;
+    bitField0_ |= 0x00000010;
+  }
+  /**
+   * <pre>
+   * With succeeded, failed or timed_out: the start of the same run, if no report of it was sent
+   * before.  Start and outcome are applied together; the result is that of the outcome.
+   * </pre>
+   *
+   * <code>.taskyard.v1.RunStarted start = 6 [json_name = "start"];</code>
+   */
+  @java.lang.SuppressWarnings({"ReferenceEquality", "ReturnValueIgnored"})
+  private void mergeStart(dev.taskyard.v1.RunStarted value) {
+    value.getClass();  // minimal bytecode null check
+    if (start_ != null &&
+        start_ != dev.taskyard.v1.RunStarted.getDefaultInstance()) {
+      start_ =
+        dev.taskyard.v1.RunStarted.newBuilder(start_).mergeFrom(value).buildPartial();
+    } else {
+      start_ = value;
+    }
+    bitField0_ |= 0x00000010;
+  }
+  /**
+   * <pre>
+   * With succeeded, failed or timed_out: the start of the same run, if no report of it was sent
+   * before.  Start and outcome are applied together; the result is that of the outcome.
+   * </pre>
+   *
+   * <code>.taskyard.v1.RunStarted start = 6 [json_name = "start"];</code>
+   */
+  private void clearStart() {
+    start_ = null;
+    bitField0_ = (bitField0_ & ~0x00000010);
+  }
+
+  public static final int START_TIME_FIELD_NUMBER = 7;
+  private com.google.protobuf.Timestamp startTime_;
+  /**
+   * <pre>
+   * With start: when, on the holder's clock; clamped like time.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp start_time = 7 [json_name = "startTime"];</code>
+   */
+  @java.lang.Override
+  public boolean hasStartTime() {
+    return ((bitField0_ & 0x00000020) != 0);
+  }
+  /**
+   * <pre>
+   * With start: when, on the holder's clock; clamped like time.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp start_time = 7 [json_name = "startTime"];</code>
+   */
+  @java.lang.Override
+  public com.google.protobuf.Timestamp getStartTime() {
+    return startTime_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : startTime_;
+  }
+  /**
+   * <pre>
+   * With start: when, on the holder's clock; clamped like time.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp start_time = 7 [json_name = "startTime"];</code>
+   */
+  @java.lang.SuppressWarnings("ReturnValueIgnored")
+  private void setStartTime(com.google.protobuf.Timestamp value) {
+    value.getClass();  // minimal bytecode null check
+    startTime_ = value;
+    bitField0_ |= 0x00000020;
+  }
+  /**
+   * <pre>
+   * With start: when, on the holder's clock; clamped like time.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp start_time = 7 [json_name = "startTime"];</code>
+   */
+  @java.lang.SuppressWarnings({"ReferenceEquality", "ReturnValueIgnored"})
+  private void mergeStartTime(com.google.protobuf.Timestamp value) {
+    value.getClass();  // minimal bytecode null check
+    if (startTime_ != null &&
+        startTime_ != com.google.protobuf.Timestamp.getDefaultInstance()) {
+      startTime_ =
+        com.google.protobuf.Timestamp.newBuilder(startTime_).mergeFrom(value).buildPartial();
+    } else {
+      startTime_ = value;
+    }
+    bitField0_ |= 0x00000020;
+  }
+  /**
+   * <pre>
+   * With start: when, on the holder's clock; clamped like time.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp start_time = 7 [json_name = "startTime"];</code>
+   */
+  private void clearStartTime() {
+    startTime_ = null;
+    bitField0_ = (bitField0_ & ~0x00000020);
+  }
+
   public static final int STARTED_FIELD_NUMBER = 10;
   /**
    * <pre>
@@ -1310,6 +1451,154 @@ public  final class RunReport extends
 
     /**
      * <pre>
+     * With succeeded, failed or timed_out: the start of the same run, if no report of it was sent
+     * before.  Start and outcome are applied together; the result is that of the outcome.
+     * </pre>
+     *
+     * <code>.taskyard.v1.RunStarted start = 6 [json_name = "start"];</code>
+     */
+    @java.lang.Override
+    public boolean hasStart() {
+      return instance.hasStart();
+    }
+    /**
+     * <pre>
+     * With succeeded, failed or timed_out: the start of the same run, if no report of it was sent
+     * before.  Start and outcome are applied together; the result is that of the outcome.
+     * </pre>
+     *
+     * <code>.taskyard.v1.RunStarted start = 6 [json_name = "start"];</code>
+     */
+    @java.lang.Override
+    public dev.taskyard.v1.RunStarted getStart() {
+      return instance.getStart();
+    }
+    /**
+     * <pre>
+     * With succeeded, failed or timed_out: the start of the same run, if no report of it was sent
+     * before.  Start and outcome are applied together; the result is that of the outcome.
+     * </pre>
+     *
+     * <code>.taskyard.v1.RunStarted start = 6 [json_name = "start"];</code>
+     */
+    public Builder setStart(dev.taskyard.v1.RunStarted value) {
+      copyOnWrite();
+      instance.setStart(value);
+      return this;
+      }
+    /**
+     * <pre>
+     * With succeeded, failed or timed_out: the start of the same run, if no report of it was sent
+     * before.  Start and outcome are applied together; the result is that of the outcome.
+     * </pre>
+     *
+     * <code>.taskyard.v1.RunStarted start = 6 [json_name = "start"];</code>
+     */
+    public Builder setStart(
+        dev.taskyard.v1.RunStarted.Builder builderForValue) {
+      copyOnWrite();
+      instance.setStart(builderForValue.build());
+      return this;
+    }
+    /**
+     * <pre>
+     * With succeeded, failed or timed_out: the start of the same run, if no report of it was sent
+     * before.  Start and outcome are applied together; the result is that of the outcome.
+     * </pre>
+     *
+     * <code>.taskyard.v1.RunStarted start = 6 [json_name = "start"];</code>
+     */
+    public Builder mergeStart(dev.taskyard.v1.RunStarted value) {
+      copyOnWrite();
+      instance.mergeStart(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * With succeeded, failed or timed_out: the start of the same run, if no report of it was sent
+     * before.  Start and outcome are applied together; the result is that of the outcome.
+     * </pre>
+     *
+     * <code>.taskyard.v1.RunStarted start = 6 [json_name = "start"];</code>
+     */
+    public Builder clearStart() {  copyOnWrite();
+      instance.clearStart();
+      return this;
+    }
+
+    /**
+     * <pre>
+     * With start: when, on the holder's clock; clamped like time.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp start_time = 7 [json_name = "startTime"];</code>
+     */
+    @java.lang.Override
+    public boolean hasStartTime() {
+      return instance.hasStartTime();
+    }
+    /**
+     * <pre>
+     * With start: when, on the holder's clock; clamped like time.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp start_time = 7 [json_name = "startTime"];</code>
+     */
+    @java.lang.Override
+    public com.google.protobuf.Timestamp getStartTime() {
+      return instance.getStartTime();
+    }
+    /**
+     * <pre>
+     * With start: when, on the holder's clock; clamped like time.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp start_time = 7 [json_name = "startTime"];</code>
+     */
+    public Builder setStartTime(com.google.protobuf.Timestamp value) {
+      copyOnWrite();
+      instance.setStartTime(value);
+      return this;
+      }
+    /**
+     * <pre>
+     * With start: when, on the holder's clock; clamped like time.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp start_time = 7 [json_name = "startTime"];</code>
+     */
+    public Builder setStartTime(
+        com.google.protobuf.Timestamp.Builder builderForValue) {
+      copyOnWrite();
+      instance.setStartTime(builderForValue.build());
+      return this;
+    }
+    /**
+     * <pre>
+     * With start: when, on the holder's clock; clamped like time.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp start_time = 7 [json_name = "startTime"];</code>
+     */
+    public Builder mergeStartTime(com.google.protobuf.Timestamp value) {
+      copyOnWrite();
+      instance.mergeStartTime(value);
+      return this;
+    }
+    /**
+     * <pre>
+     * With start: when, on the holder's clock; clamped like time.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp start_time = 7 [json_name = "startTime"];</code>
+     */
+    public Builder clearStartTime() {  copyOnWrite();
+      instance.clearStartTime();
+      return this;
+    }
+
+    /**
+     * <pre>
      * SCHEDULED -&gt; RUNNING.
      * </pre>
      *
@@ -1836,6 +2125,8 @@ public  final class RunReport extends
             "time_",
             "details_",
             "logSequence_",
+            "start_",
+            "startTime_",
             dev.taskyard.v1.RunStarted.class,
             dev.taskyard.v1.Progress.class,
             dev.taskyard.v1.RunSucceeded.class,
@@ -1845,9 +2136,10 @@ public  final class RunReport extends
             dev.taskyard.v1.RunReleased.class,
           };
           java.lang.String info =
-              "\u0000\f\u0001\u0001\u0001\u0010\f\u0000\u0000\u0000\u0001\u1009\u0000\u0002\u0002" +
-              "\u0003\u1009\u0001\u0004\u1009\u0002\u0005\u1002\u0003\n<\u0000\u000b<\u0000\f<\u0000" +
-              "\r<\u0000\u000e<\u0000\u000f<\u0000\u0010<\u0000";
+              "\u0000\u000e\u0001\u0001\u0001\u0010\u000e\u0000\u0000\u0000\u0001\u1009\u0000\u0002" +
+              "\u0002\u0003\u1009\u0001\u0004\u1009\u0002\u0005\u1002\u0003\u0006\u1009\u0004\u0007" +
+              "\u1009\u0005\n<\u0000\u000b<\u0000\f<\u0000\r<\u0000\u000e<\u0000\u000f<\u0000\u0010" +
+              "<\u0000";
           return newMessageInfo(DEFAULT_INSTANCE, info, objects);
       }
       case GET_DEFAULT_INSTANCE: {

@@ -102,6 +102,46 @@ public interface RunReportOrBuilder extends
 
   /**
    * <pre>
+   * With succeeded, failed or timed_out: the start of the same run, if no report of it was sent
+   * before.  Start and outcome are applied together; the result is that of the outcome.
+   * </pre>
+   *
+   * <code>.taskyard.v1.RunStarted start = 6 [json_name = "start"];</code>
+   * @return Whether the start field is set.
+   */
+  boolean hasStart();
+  /**
+   * <pre>
+   * With succeeded, failed or timed_out: the start of the same run, if no report of it was sent
+   * before.  Start and outcome are applied together; the result is that of the outcome.
+   * </pre>
+   *
+   * <code>.taskyard.v1.RunStarted start = 6 [json_name = "start"];</code>
+   * @return The start.
+   */
+  dev.taskyard.v1.RunStarted getStart();
+
+  /**
+   * <pre>
+   * With start: when, on the holder's clock; clamped like time.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp start_time = 7 [json_name = "startTime"];</code>
+   * @return Whether the startTime field is set.
+   */
+  boolean hasStartTime();
+  /**
+   * <pre>
+   * With start: when, on the holder's clock; clamped like time.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp start_time = 7 [json_name = "startTime"];</code>
+   * @return The startTime.
+   */
+  com.google.protobuf.Timestamp getStartTime();
+
+  /**
+   * <pre>
    * SCHEDULED -&gt; RUNNING.
    * </pre>
    *
