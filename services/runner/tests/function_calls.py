@@ -21,7 +21,11 @@ async def call(peer: SchedulerPeer, name: str, payload: object = None) -> object
 
 
 def kinds(peer: SchedulerPeer, task: Task) -> list[str]:
-    return [str(report.WhichOneof("report")) for report in peer.reports[task.key]]
+    """What was reported; an outcome may carry its start."""
+    found: list[str] = []
+    for report in peer.reports[task.key]:
+        found += ["started"] * report.HasField("start") + [str(report.WhichOneof("report"))]
+    return found
 
 
 def reported(peer: SchedulerPeer, task: Task) -> list[int]:
