@@ -31,6 +31,8 @@ class LaneBoard:
     ) -> None:
         self.agenda = Agenda(reservation_delay)
         self.version = 0
+        # How far taskdb had read the queue in the last message; empty before the first.
+        self.position = lease_service_pb2.QueuePosition()
         self._clock = clock
 
     def __len__(self) -> int:
@@ -42,6 +44,8 @@ class LaneBoard:
     def apply(self, step: lease_service_pb2.WatchQueueResponse) -> bool:
         """Applies a message of the watch; returns whether there may be more to claim."""
         self.version += 1
+        if step.HasField("position"):
+            self.position.CopyFrom(step.position)
         now = self._clock()
         if step.full:
             self.agenda.clear()

@@ -195,6 +195,7 @@ POLICIES: Mapping[str, Policy] = {
             # Each child is validated as a create is.
             "CreateChildTasks": allow(Kind.SCHEDULER, validate=False),
             "WatchQueue": _INTERNAL,
+            "KeepCredit": _INTERNAL,
             "ReadExplainFacts": _INTERNAL,
         },
     ),

@@ -35,7 +35,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file taskyard/v1/lease_service.proto.
  */
 export const file_taskyard_v1_lease_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch90YXNreWFyZC92MS9sZWFzZV9zZXJ2aWNlLnByb3RvEgt0YXNreWFyZC52MSJtChZDbGFpbUZvclJ1bm5lcnNSZXF1ZXN0EhQKDHNjaGVkdWxlcl9pZBgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJEikKB3J1bm5lcnMYAyADKAsyGC50YXNreWFyZC52MS5SdW5uZXJDbGFpbSLQAQoLUnVubmVyQ2xhaW0SEQoJcnVubmVyX2lkGAEgASgJEhUKDXNlc3Npb25fZXBvY2gYAiABKAMSEQoJbWF4X3Rhc2tzGAMgASgFEiYKBmJ1ZGdldBgEIAEoCzIWLnRhc2t5YXJkLnYxLlJlc291cmNlcxIxCg5sZWFzZV9kdXJhdGlvbhgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIpCgd0ZW5hbnRzGAYgAygLMhgudGFza3lhcmQudjEuVGVuYW50Q2xhaW0iVwoLVGVuYW50Q2xhaW0SDgoGdGVuYW50GAEgASgJEhEKCW1heF90YXNrcxgCIAEoBRIlCgVsYW5lcxgDIAMoCzIWLnRhc2t5YXJkLnYxLkxhbmVDbGFpbSKAAQoJTGFuZUNsYWltEiIKBGxhbmUYASABKAsyFC50YXNreWFyZC52MS5MYW5lS2V5EikKBm9mZnNldBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIkCgRjb3N0GAMgASgLMhYudGFza3lhcmQudjEuUmVzb3VyY2VzIkQKB0xhbmVLZXkSEAoIY2xhc3NfaWQYASABKBASEAoIcHJpb3JpdHkYAiABKAUSFQoNcGlubmVkX3J1bm5lchgDIAEoCSJKChdDbGFpbUZvclJ1bm5lcnNSZXNwb25zZRIvCgdyZXN1bHRzGAEgAygLMh4udGFza3lhcmQudjEuUnVubmVyQ2xhaW1SZXN1bHQikQEKEVJ1bm5lckNsYWltUmVzdWx0EiwKC2Fzc2lnbm1lbnRzGAEgAygLMhcudGFza3lhcmQudjEuQXNzaWdubWVudBIrCg1kcmFpbmVkX2xhbmVzGAIgAygLMhQudGFza3lhcmQudjEuTGFuZUtleRIhCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzIoEBChJSZW5ld0xlYXNlc1JlcXVlc3QSEQoJcnVubmVyX2lkGAEgASgJEiUKBmxlYXNlcxgCIAMoCzIVLnRhc2t5YXJkLnYxLkxlYXNlUmVmEjEKDmxlYXNlX2R1cmF0aW9uGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIkIKE1JlbmV3TGVhc2VzUmVzcG9uc2USKwoIdmVyZGljdHMYASADKAsyGS50YXNreWFyZC52MS5MZWFzZVZlcmRpY3QiPwoRUmVwb3J0UnVuc1JlcXVlc3QSKgoHcmVwb3J0cxgBIAMoCzIZLnRhc2t5YXJkLnYxLkhvbGRlclJlcG9ydCJJCgxIb2xkZXJSZXBvcnQSEQoJcnVubmVyX2lkGAEgASgJEiYKBnJlcG9ydBgCIAEoCzIWLnRhc2t5YXJkLnYxLlJ1blJlcG9ydCJAChJSZXBvcnRSdW5zUmVzcG9uc2USKgoHcmVzdWx0cxgBIAMoCzIZLnRhc2t5YXJkLnYxLlJlcG9ydFJlc3VsdCJOChFBcHBlbmRMb2dzUmVxdWVzdBIRCglydW5uZXJfaWQYASABKAkSJgoHYmF0Y2hlcxgCIAMoCzIVLnRhc2t5YXJkLnYxLkxvZ0JhdGNoIjkKEkFwcGVuZExvZ3NSZXNwb25zZRIjCgdyZXN1bHRzGAEgAygLMhIuZ29vZ2xlLnJwYy5TdGF0dXMiWAoWV3JpdGVDaGVja3BvaW50UmVxdWVzdBIRCglydW5uZXJfaWQYASABKAkSKwoFY2h1bmsYAiABKAsyHC50YXNreWFyZC52MS5DaGVja3BvaW50Q2h1bmsiRgoXV3JpdGVDaGVja3BvaW50UmVzcG9uc2USKwoKY2hlY2twb2ludBgBIAEoCzIXLnRhc2t5YXJkLnYxLkNoZWNrcG9pbnQiVgobUmVhZExlYXNlZENoZWNrcG9pbnRSZXF1ZXN0EhEKCXJ1bm5lcl9pZBgBIAEoCRIkCgVsZWFzZRgCIAEoCzIVLnRhc2t5YXJkLnYxLkxlYXNlUmVmIlkKHFJlYWRMZWFzZWRDaGVja3BvaW50UmVzcG9uc2USKwoKY2hlY2twb2ludBgBIAEoCzIXLnRhc2t5YXJkLnYxLkNoZWNrcG9pbnQSDAoEZGF0YRgCIAEoDCJ8ChdDcmVhdGVDaGlsZFRhc2tzUmVxdWVzdBIRCglydW5uZXJfaWQYASABKAkSJAoFbGVhc2UYAiABKAsyFS50YXNreWFyZC52MS5MZWFzZVJlZhIoCghjaGlsZHJlbhgDIAMoCzIWLnRhc2t5YXJkLnYxLkNoaWxkVGFzayIpChhDcmVhdGVDaGlsZFRhc2tzUmVzcG9uc2USDQoFdGFza3MYASADKAkiKQoRV2F0Y2hRdWV1ZVJlcXVlc3QSFAoMc2NoZWR1bGVyX2lkGAEgASgJIoMCChJXYXRjaFF1ZXVlUmVzcG9uc2USDAoEZnVsbBgBIAEoCBIgCgVsYW5lcxgCIAMoCzIRLnRhc2t5YXJkLnYxLkxhbmUSLAoHY2xhc3NlcxgDIAMoCzIbLnRhc2t5YXJkLnYxLlBsYWNlbWVudENsYXNzEikKB3RlbmFudHMYBCADKAsyGC50YXNreWFyZC52MS5UZW5hbnRTaGFyZRItCgh2ZXJkaWN0cxgFIAMoCzIbLnRhc2t5YXJkLnYxLlJ1bm5lclZlcmRpY3RzEiQKB3J1bm5lcnMYBiADKAsyEy50YXNreWFyZC52MS5SdW5uZXISDwoHY2xvc2luZxgHIAEoCCKNAQoETGFuZRIOCgZ0ZW5hbnQYASABKAkSIQoDa2V5GAIgASgLMhQudGFza3lhcmQudjEuTGFuZUtleRIzCg9oZWFkX3JlYWR5X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2JhY2tsb2cYBCABKAMSDAoEbW9yZRgFIAEoCCLyAQoOUGxhY2VtZW50Q2xhc3MSDgoGdGVuYW50GAEgASgJEhAKCGNsYXNzX2lkGAIgASgQEigKBGtpbmQYAyABKA4yGi50YXNreWFyZC52MS5FeGVjdXRpb25LaW5kEhEKCXRhc2tfdHlwZRgEIAEoCRIQCghmdW5jdGlvbhgFIAEoCRIpCglwbGFjZW1lbnQYBiABKAsyFi50YXNreWFyZC52MS5QbGFjZW1lbnQSKQoJcmVzb3VyY2VzGAcgASgLMhYudGFza3lhcmQudjEuUmVzb3VyY2VzEhkKEXJ1bm5lcl9pZF9wYXR0ZXJuGAggASgJItIBCgtUZW5hbnRTaGFyZRIOCgZ0ZW5hbnQYASABKAkSDgoGd2VpZ2h0GAIgASgFEg0KBXVzYWdlGAMgASgBEhcKD2NsYWltYWJsZV9jb3VudBgEIAEoAxIOCgZwYXVzZWQYBSABKAgSGQoRcGF1c2VkX3Rhc2tfdHlwZXMYBiADKAkSJQoEdGllchgHIAEoDjIXLnRhc2t5YXJkLnYxLlRlbmFudFRpZXISFAoMbGVhc2VkX2NvdW50GAggASgDEhMKC2xpbWl0c19vbmx5GAkgASgIIlAKDlJ1bm5lclZlcmRpY3RzEhEKCXJ1bm5lcl9pZBgBIAEoCRIrCgh2ZXJkaWN0cxgCIAMoCzIZLnRhc2t5YXJkLnYxLkxlYXNlVmVyZGljdCJuChdSZWFkRXhwbGFpbkZhY3RzUmVxdWVzdBIOCgZ0ZW5hbnQYASABKAkSEQoHdGFza19pZBgCIAEoCUgAEiUKBHNwZWMYAyABKAsyFS50YXNreWFyZC52MS5UYXNrU3BlY0gAQgkKB3N1YmplY3QiuQQKGFJlYWRFeHBsYWluRmFjdHNSZXNwb25zZRItCglyZWFkX3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiQKBHRhc2sYAiABKAsyFi50YXNreWFyZC52MS5UYXNrRmFjdHMSJAoEc2xvdBgDIAEoCzIWLnRhc2t5YXJkLnYxLlNsb3RGYWN0cxIoCgZ0ZW5hbnQYBCABKAsyGC50YXNreWFyZC52MS5UZW5hbnRGYWN0cxItCgl0YXNrX3R5cGUYBSABKAsyGi50YXNreWFyZC52MS5UYXNrVHlwZUZhY3RzEjQKD3BsYWNlbWVudF9jbGFzcxgGIAEoCzIbLnRhc2t5YXJkLnYxLlBsYWNlbWVudENsYXNzEhUKDXBpbm5lZF9ydW5uZXIYByABKAkSEAoIcHJpb3JpdHkYCCABKAUSMAoKcXVhcmFudGluZRgJIAEoCzIcLnRhc2t5YXJkLnYxLlF1YXJhbnRpbmVGYWN0cxIpCgdydW5uZXJzGAogAygLMhgudGFza3lhcmQudjEuUnVubmVyRmFjdHMSEQoJdGFza19uYW1lGAsgASgJEjIKDGRlcGVuZGVuY2llcxgMIAMoCzIcLnRhc2t5YXJkLnYxLkRlcGVuZGVuY3lGYWN0cxIdChVvcGVuX2RlcGVuZGVuY3lfY291bnQYDSABKAUSJwoGbGltaXRzGBAgAygLMhcudGFza3lhcmQudjEuTGltaXRGYWN0cyLUAQoKTGltaXRGYWN0cxINCgVsaW1pdBgBIAEoCRILCgNrZXkYAiABKAkSDQoFdW5pdHMYAyABKAMSDwoHbWlzc2luZxgEIAEoCBIMCgRvcGVuGAUgASgIEg0KBWJvdW5kGAYgASgJEgwKBG1vc3QYByABKAMSDAoEdXNlZBgIIAEoAxItCglvcGVuX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2FoZWFkX2NvdW50GAogASgDEg0KBXdhaXRzGAsgASgIInYKD0RlcGVuZGVuY3lGYWN0cxIMCgR0YXNrGAEgASgJEiUKBXBoYXNlGAIgASgOMhYudGFza3lhcmQudjEuVGFza1BoYXNlEi4KBHdoZW4YAyABKA4yIC50YXNreWFyZC52MS5EZXBlbmRlbmN5Q29uZGl0aW9uItACCglUYXNrRmFjdHMSJQoFcGhhc2UYASABKA4yFi50YXNreWFyZC52MS5UYXNrUGhhc2USMgoOcGVuZGluZ19yZWFzb24YAiABKA4yGi50YXNreWFyZC52MS5QZW5kaW5nUmVhc29uEi4KCnJlYWR5X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjUKEW5leHRfYXR0ZW1wdF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglydW5uZXJfaWQYBSABKAkSNQoRbGVhc2VfZXhwaXJlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnF1ZXVlZBgHIAEoCBIVCg1sYW5lX3Bvc2l0aW9uGAggASgDEhAKCGV4dGVybmFsGAkgASgIInsKCVNsb3RGYWN0cxIMCgRzbG90GAEgASgJEhQKDGhlYWRfdGFza19pZBgCIAEoCRITCgthaGVhZF9jb3VudBgDIAEoAxI1ChFsZWFzZV9leHBpcmVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi/QEKC1RlbmFudEZhY3RzEicKBXNoYXJlGAEgASgLMhgudGFza3lhcmQudjEuVGVuYW50U2hhcmUSEQoJc3VzcGVuZGVkGAIgASgIEhQKDHF1ZXVlX3BhdXNlZBgDIAEoCBIcChRtYXhfY29uY3VycmVudF90YXNrcxgEIAEoBRIXCg9tYXhfcXVldWVfZGVwdGgYBSABKAUSFQoNcGVuZGluZ19jb3VudBgGIAEoAxIaChJyYXRlX2xpbWl0X3Blcl9zZWMYByABKAUSMgoOcmF0ZV9vcGVuX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkUKDVRhc2tUeXBlRmFjdHMSDAoEbmFtZRgBIAEoCRIQCghkaXNhYmxlZBgCIAEoCBIUCgxxdWV1ZV9wYXVzZWQYAyABKAgieQoPUXVhcmFudGluZUZhY3RzEgwKBG5hbWUYASABKAkSLwoLY3JlYXRlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhkKEXJ1bm5lcl9sb3NzX2NvdW50GAMgASgFEgwKBGhlbGQYBCABKAgidgoLUnVubmVyRmFjdHMSIwoGcnVubmVyGAEgASgLMhMudGFza3lhcmQudjEuUnVubmVyEhIKCnRhc2tfdHlwZXMYAiADKAkSLgoOZnJlZV9yZXNvdXJjZXMYAyABKAsyFi50YXNreWFyZC52MS5SZXNvdXJjZXMyvgYKDExlYXNlU2VydmljZRJcCg9DbGFpbUZvclJ1bm5lcnMSIy50YXNreWFyZC52MS5DbGFpbUZvclJ1bm5lcnNSZXF1ZXN0GiQudGFza3lhcmQudjEuQ2xhaW1Gb3JSdW5uZXJzUmVzcG9uc2USUAoLUmVuZXdMZWFzZXMSHy50YXNreWFyZC52MS5SZW5ld0xlYXNlc1JlcXVlc3QaIC50YXNreWFyZC52MS5SZW5ld0xlYXNlc1Jlc3BvbnNlEk0KClJlcG9ydFJ1bnMSHi50YXNreWFyZC52MS5SZXBvcnRSdW5zUmVxdWVzdBofLnRhc2t5YXJkLnYxLlJlcG9ydFJ1bnNSZXNwb25zZRJNCgpBcHBlbmRMb2dzEh4udGFza3lhcmQudjEuQXBwZW5kTG9nc1JlcXVlc3QaHy50YXNreWFyZC52MS5BcHBlbmRMb2dzUmVzcG9uc2USXgoPV3JpdGVDaGVja3BvaW50EiMudGFza3lhcmQudjEuV3JpdGVDaGVja3BvaW50UmVxdWVzdBokLnRhc2t5YXJkLnYxLldyaXRlQ2hlY2twb2ludFJlc3BvbnNlKAESbQoUUmVhZExlYXNlZENoZWNrcG9pbnQSKC50YXNreWFyZC52MS5SZWFkTGVhc2VkQ2hlY2twb2ludFJlcXVlc3QaKS50YXNreWFyZC52MS5SZWFkTGVhc2VkQ2hlY2twb2ludFJlc3BvbnNlMAESXwoQQ3JlYXRlQ2hpbGRUYXNrcxIkLnRhc2t5YXJkLnYxLkNyZWF0ZUNoaWxkVGFza3NSZXF1ZXN0GiUudGFza3lhcmQudjEuQ3JlYXRlQ2hpbGRUYXNrc1Jlc3BvbnNlEk8KCldhdGNoUXVldWUSHi50YXNreWFyZC52MS5XYXRjaFF1ZXVlUmVxdWVzdBofLnRhc2t5YXJkLnYxLldhdGNoUXVldWVSZXNwb25zZTABEl8KEFJlYWRFeHBsYWluRmFjdHMSJC50YXNreWFyZC52MS5SZWFkRXhwbGFpbkZhY3RzUmVxdWVzdBolLnRhc2t5YXJkLnYxLlJlYWRFeHBsYWluRmFjdHNSZXNwb25zZUI7Cg9kZXYudGFza3lhcmQudjFQAVomdGFza3lhcmQuZGV2L2dvL3Rhc2t5YXJkL3YxO3Rhc2t5YXJkdjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_google_rpc_status, file_taskyard_v1_checkpoint, file_taskyard_v1_common, file_taskyard_v1_lease, file_taskyard_v1_runner, file_taskyard_v1_task, file_taskyard_v1_tenant]);
+  fileDesc("Ch90YXNreWFyZC92MS9sZWFzZV9zZXJ2aWNlLnByb3RvEgt0YXNreWFyZC52MSJtChZDbGFpbUZvclJ1bm5lcnNSZXF1ZXN0EhQKDHNjaGVkdWxlcl9pZBgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJEikKB3J1bm5lcnMYAyADKAsyGC50YXNreWFyZC52MS5SdW5uZXJDbGFpbSLQAQoLUnVubmVyQ2xhaW0SEQoJcnVubmVyX2lkGAEgASgJEhUKDXNlc3Npb25fZXBvY2gYAiABKAMSEQoJbWF4X3Rhc2tzGAMgASgFEiYKBmJ1ZGdldBgEIAEoCzIWLnRhc2t5YXJkLnYxLlJlc291cmNlcxIxCg5sZWFzZV9kdXJhdGlvbhgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIpCgd0ZW5hbnRzGAYgAygLMhgudGFza3lhcmQudjEuVGVuYW50Q2xhaW0iVwoLVGVuYW50Q2xhaW0SDgoGdGVuYW50GAEgASgJEhEKCW1heF90YXNrcxgCIAEoBRIlCgVsYW5lcxgDIAMoCzIWLnRhc2t5YXJkLnYxLkxhbmVDbGFpbSKAAQoJTGFuZUNsYWltEiIKBGxhbmUYASABKAsyFC50YXNreWFyZC52MS5MYW5lS2V5EikKBm9mZnNldBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIkCgRjb3N0GAMgASgLMhYudGFza3lhcmQudjEuUmVzb3VyY2VzIkQKB0xhbmVLZXkSEAoIY2xhc3NfaWQYASABKBASEAoIcHJpb3JpdHkYAiABKAUSFQoNcGlubmVkX3J1bm5lchgDIAEoCSJKChdDbGFpbUZvclJ1bm5lcnNSZXNwb25zZRIvCgdyZXN1bHRzGAEgAygLMh4udGFza3lhcmQudjEuUnVubmVyQ2xhaW1SZXN1bHQikQEKEVJ1bm5lckNsYWltUmVzdWx0EiwKC2Fzc2lnbm1lbnRzGAEgAygLMhcudGFza3lhcmQudjEuQXNzaWdubWVudBIrCg1kcmFpbmVkX2xhbmVzGAIgAygLMhQudGFza3lhcmQudjEuTGFuZUtleRIhCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzIoEBChJSZW5ld0xlYXNlc1JlcXVlc3QSEQoJcnVubmVyX2lkGAEgASgJEiUKBmxlYXNlcxgCIAMoCzIVLnRhc2t5YXJkLnYxLkxlYXNlUmVmEjEKDmxlYXNlX2R1cmF0aW9uGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIkIKE1JlbmV3TGVhc2VzUmVzcG9uc2USKwoIdmVyZGljdHMYASADKAsyGS50YXNreWFyZC52MS5MZWFzZVZlcmRpY3QiPwoRUmVwb3J0UnVuc1JlcXVlc3QSKgoHcmVwb3J0cxgBIAMoCzIZLnRhc2t5YXJkLnYxLkhvbGRlclJlcG9ydCJJCgxIb2xkZXJSZXBvcnQSEQoJcnVubmVyX2lkGAEgASgJEiYKBnJlcG9ydBgCIAEoCzIWLnRhc2t5YXJkLnYxLlJ1blJlcG9ydCJAChJSZXBvcnRSdW5zUmVzcG9uc2USKgoHcmVzdWx0cxgBIAMoCzIZLnRhc2t5YXJkLnYxLlJlcG9ydFJlc3VsdCJOChFBcHBlbmRMb2dzUmVxdWVzdBIRCglydW5uZXJfaWQYASABKAkSJgoHYmF0Y2hlcxgCIAMoCzIVLnRhc2t5YXJkLnYxLkxvZ0JhdGNoIjkKEkFwcGVuZExvZ3NSZXNwb25zZRIjCgdyZXN1bHRzGAEgAygLMhIuZ29vZ2xlLnJwYy5TdGF0dXMiWAoWV3JpdGVDaGVja3BvaW50UmVxdWVzdBIRCglydW5uZXJfaWQYASABKAkSKwoFY2h1bmsYAiABKAsyHC50YXNreWFyZC52MS5DaGVja3BvaW50Q2h1bmsiRgoXV3JpdGVDaGVja3BvaW50UmVzcG9uc2USKwoKY2hlY2twb2ludBgBIAEoCzIXLnRhc2t5YXJkLnYxLkNoZWNrcG9pbnQiVgobUmVhZExlYXNlZENoZWNrcG9pbnRSZXF1ZXN0EhEKCXJ1bm5lcl9pZBgBIAEoCRIkCgVsZWFzZRgCIAEoCzIVLnRhc2t5YXJkLnYxLkxlYXNlUmVmIlkKHFJlYWRMZWFzZWRDaGVja3BvaW50UmVzcG9uc2USKwoKY2hlY2twb2ludBgBIAEoCzIXLnRhc2t5YXJkLnYxLkNoZWNrcG9pbnQSDAoEZGF0YRgCIAEoDCJ8ChdDcmVhdGVDaGlsZFRhc2tzUmVxdWVzdBIRCglydW5uZXJfaWQYASABKAkSJAoFbGVhc2UYAiABKAsyFS50YXNreWFyZC52MS5MZWFzZVJlZhIoCghjaGlsZHJlbhgDIAMoCzIWLnRhc2t5YXJkLnYxLkNoaWxkVGFzayIpChhDcmVhdGVDaGlsZFRhc2tzUmVzcG9uc2USDQoFdGFza3MYASADKAkiKQoRV2F0Y2hRdWV1ZVJlcXVlc3QSFAoMc2NoZWR1bGVyX2lkGAEgASgJIrECChJXYXRjaFF1ZXVlUmVzcG9uc2USDAoEZnVsbBgBIAEoCBIgCgVsYW5lcxgCIAMoCzIRLnRhc2t5YXJkLnYxLkxhbmUSLAoHY2xhc3NlcxgDIAMoCzIbLnRhc2t5YXJkLnYxLlBsYWNlbWVudENsYXNzEikKB3RlbmFudHMYBCADKAsyGC50YXNreWFyZC52MS5UZW5hbnRTaGFyZRItCgh2ZXJkaWN0cxgFIAMoCzIbLnRhc2t5YXJkLnYxLlJ1bm5lclZlcmRpY3RzEiQKB3J1bm5lcnMYBiADKAsyEy50YXNreWFyZC52MS5SdW5uZXISDwoHY2xvc2luZxgHIAEoCBIsCghwb3NpdGlvbhgIIAEoCzIaLnRhc2t5YXJkLnYxLlF1ZXVlUG9zaXRpb24iMwoNUXVldWVQb3NpdGlvbhISCgpyZXBsaWNhX2lkGAEgASgJEg4KBm51bWJlchgCIAEoAyKxAQoRS2VlcENyZWRpdFJlcXVlc3QSLAoIcG9zaXRpb24YASABKAsyGi50YXNreWFyZC52MS5RdWV1ZVBvc2l0aW9uEiwKCXZhbGlkX2ZvchgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIqCgdydW5uZXJzGAMgAygLMhkudGFza3lhcmQudjEuUnVubmVyQ3JlZGl0EhQKDHNjaGVkdWxlcl9pZBgEIAEoCSL2AQoMUnVubmVyQ3JlZGl0EhEKCXJ1bm5lcl9pZBgBIAEoCRIVCg1zZXNzaW9uX2Vwb2NoGAIgASgDEg4KBnBsYWNlcxgDIAEoBRIUCgxoZWFydGJlYXRfaWQYBCABKAMSLAoJdmFsaWRfZm9yGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjEKDmxlYXNlX2R1cmF0aW9uGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhEKCWNsYXNzX2lkcxgHIAMoEBIPCgd0ZW5hbnRzGAggAygJEhEKCXdpdGhkcmF3bhgJIAEoCCJVChJLZWVwQ3JlZGl0UmVzcG9uc2USLgoHZ3JhbnRlZBgBIAMoCzIdLnRhc2t5YXJkLnYxLkVhZ2VyQXNzaWdubWVudHMSDwoHc2V0dGxlZBgCIAMoCSKAAQoQRWFnZXJBc3NpZ25tZW50cxIRCglydW5uZXJfaWQYASABKAkSFQoNc2Vzc2lvbl9lcG9jaBgCIAEoAxIUCgxoZWFydGJlYXRfaWQYAyABKAMSLAoLYXNzaWdubWVudHMYBCADKAsyFy50YXNreWFyZC52MS5Bc3NpZ25tZW50Io0BCgRMYW5lEg4KBnRlbmFudBgBIAEoCRIhCgNrZXkYAiABKAsyFC50YXNreWFyZC52MS5MYW5lS2V5EjMKD2hlYWRfcmVhZHlfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHYmFja2xvZxgEIAEoAxIMCgRtb3JlGAUgASgIIvIBCg5QbGFjZW1lbnRDbGFzcxIOCgZ0ZW5hbnQYASABKAkSEAoIY2xhc3NfaWQYAiABKBASKAoEa2luZBgDIAEoDjIaLnRhc2t5YXJkLnYxLkV4ZWN1dGlvbktpbmQSEQoJdGFza190eXBlGAQgASgJEhAKCGZ1bmN0aW9uGAUgASgJEikKCXBsYWNlbWVudBgGIAEoCzIWLnRhc2t5YXJkLnYxLlBsYWNlbWVudBIpCglyZXNvdXJjZXMYByABKAsyFi50YXNreWFyZC52MS5SZXNvdXJjZXMSGQoRcnVubmVyX2lkX3BhdHRlcm4YCCABKAki0gEKC1RlbmFudFNoYXJlEg4KBnRlbmFudBgBIAEoCRIOCgZ3ZWlnaHQYAiABKAUSDQoFdXNhZ2UYAyABKAESFwoPY2xhaW1hYmxlX2NvdW50GAQgASgDEg4KBnBhdXNlZBgFIAEoCBIZChFwYXVzZWRfdGFza190eXBlcxgGIAMoCRIlCgR0aWVyGAcgASgOMhcudGFza3lhcmQudjEuVGVuYW50VGllchIUCgxsZWFzZWRfY291bnQYCCABKAMSEwoLbGltaXRzX29ubHkYCSABKAgiUAoOUnVubmVyVmVyZGljdHMSEQoJcnVubmVyX2lkGAEgASgJEisKCHZlcmRpY3RzGAIgAygLMhkudGFza3lhcmQudjEuTGVhc2VWZXJkaWN0Im4KF1JlYWRFeHBsYWluRmFjdHNSZXF1ZXN0Eg4KBnRlbmFudBgBIAEoCRIRCgd0YXNrX2lkGAIgASgJSAASJQoEc3BlYxgDIAEoCzIVLnRhc2t5YXJkLnYxLlRhc2tTcGVjSABCCQoHc3ViamVjdCK5BAoYUmVhZEV4cGxhaW5GYWN0c1Jlc3BvbnNlEi0KCXJlYWRfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJAoEdGFzaxgCIAEoCzIWLnRhc2t5YXJkLnYxLlRhc2tGYWN0cxIkCgRzbG90GAMgASgLMhYudGFza3lhcmQudjEuU2xvdEZhY3RzEigKBnRlbmFudBgEIAEoCzIYLnRhc2t5YXJkLnYxLlRlbmFudEZhY3RzEi0KCXRhc2tfdHlwZRgFIAEoCzIaLnRhc2t5YXJkLnYxLlRhc2tUeXBlRmFjdHMSNAoPcGxhY2VtZW50X2NsYXNzGAYgASgLMhsudGFza3lhcmQudjEuUGxhY2VtZW50Q2xhc3MSFQoNcGlubmVkX3J1bm5lchgHIAEoCRIQCghwcmlvcml0eRgIIAEoBRIwCgpxdWFyYW50aW5lGAkgASgLMhwudGFza3lhcmQudjEuUXVhcmFudGluZUZhY3RzEikKB3J1bm5lcnMYCiADKAsyGC50YXNreWFyZC52MS5SdW5uZXJGYWN0cxIRCgl0YXNrX25hbWUYCyABKAkSMgoMZGVwZW5kZW5jaWVzGAwgAygLMhwudGFza3lhcmQudjEuRGVwZW5kZW5jeUZhY3RzEh0KFW9wZW5fZGVwZW5kZW5jeV9jb3VudBgNIAEoBRInCgZsaW1pdHMYECADKAsyFy50YXNreWFyZC52MS5MaW1pdEZhY3RzItQBCgpMaW1pdEZhY3RzEg0KBWxpbWl0GAEgASgJEgsKA2tleRgCIAEoCRINCgV1bml0cxgDIAEoAxIPCgdtaXNzaW5nGAQgASgIEgwKBG9wZW4YBSABKAgSDQoFYm91bmQYBiABKAkSDAoEbW9zdBgHIAEoAxIMCgR1c2VkGAggASgDEi0KCW9wZW5fdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLYWhlYWRfY291bnQYCiABKAMSDQoFd2FpdHMYCyABKAgidgoPRGVwZW5kZW5jeUZhY3RzEgwKBHRhc2sYASABKAkSJQoFcGhhc2UYAiABKA4yFi50YXNreWFyZC52MS5UYXNrUGhhc2USLgoEd2hlbhgDIAEoDjIgLnRhc2t5YXJkLnYxLkRlcGVuZGVuY3lDb25kaXRpb24i0AIKCVRhc2tGYWN0cxIlCgVwaGFzZRgBIAEoDjIWLnRhc2t5YXJkLnYxLlRhc2tQaGFzZRIyCg5wZW5kaW5nX3JlYXNvbhgCIAEoDjIaLnRhc2t5YXJkLnYxLlBlbmRpbmdSZWFzb24SLgoKcmVhZHlfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNQoRbmV4dF9hdHRlbXB0X3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCXJ1bm5lcl9pZBgFIAEoCRI1ChFsZWFzZV9leHBpcmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGcXVldWVkGAcgASgIEhUKDWxhbmVfcG9zaXRpb24YCCABKAMSEAoIZXh0ZXJuYWwYCSABKAgiewoJU2xvdEZhY3RzEgwKBHNsb3QYASABKAkSFAoMaGVhZF90YXNrX2lkGAIgASgJEhMKC2FoZWFkX2NvdW50GAMgASgDEjUKEWxlYXNlX2V4cGlyZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCL9AQoLVGVuYW50RmFjdHMSJwoFc2hhcmUYASABKAsyGC50YXNreWFyZC52MS5UZW5hbnRTaGFyZRIRCglzdXNwZW5kZWQYAiABKAgSFAoMcXVldWVfcGF1c2VkGAMgASgIEhwKFG1heF9jb25jdXJyZW50X3Rhc2tzGAQgASgFEhcKD21heF9xdWV1ZV9kZXB0aBgFIAEoBRIVCg1wZW5kaW5nX2NvdW50GAYgASgDEhoKEnJhdGVfbGltaXRfcGVyX3NlYxgHIAEoBRIyCg5yYXRlX29wZW5fdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiRQoNVGFza1R5cGVGYWN0cxIMCgRuYW1lGAEgASgJEhAKCGRpc2FibGVkGAIgASgIEhQKDHF1ZXVlX3BhdXNlZBgDIAEoCCJ5Cg9RdWFyYW50aW5lRmFjdHMSDAoEbmFtZRgBIAEoCRIvCgtjcmVhdGVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGQoRcnVubmVyX2xvc3NfY291bnQYAyABKAUSDAoEaGVsZBgEIAEoCCJ2CgtSdW5uZXJGYWN0cxIjCgZydW5uZXIYASABKAsyEy50YXNreWFyZC52MS5SdW5uZXISEgoKdGFza190eXBlcxgCIAMoCRIuCg5mcmVlX3Jlc291cmNlcxgDIAEoCzIWLnRhc2t5YXJkLnYxLlJlc291cmNlczKRBwoMTGVhc2VTZXJ2aWNlElwKD0NsYWltRm9yUnVubmVycxIjLnRhc2t5YXJkLnYxLkNsYWltRm9yUnVubmVyc1JlcXVlc3QaJC50YXNreWFyZC52MS5DbGFpbUZvclJ1bm5lcnNSZXNwb25zZRJQCgtSZW5ld0xlYXNlcxIfLnRhc2t5YXJkLnYxLlJlbmV3TGVhc2VzUmVxdWVzdBogLnRhc2t5YXJkLnYxLlJlbmV3TGVhc2VzUmVzcG9uc2USTQoKUmVwb3J0UnVucxIeLnRhc2t5YXJkLnYxLlJlcG9ydFJ1bnNSZXF1ZXN0Gh8udGFza3lhcmQudjEuUmVwb3J0UnVuc1Jlc3BvbnNlEk0KCkFwcGVuZExvZ3MSHi50YXNreWFyZC52MS5BcHBlbmRMb2dzUmVxdWVzdBofLnRhc2t5YXJkLnYxLkFwcGVuZExvZ3NSZXNwb25zZRJeCg9Xcml0ZUNoZWNrcG9pbnQSIy50YXNreWFyZC52MS5Xcml0ZUNoZWNrcG9pbnRSZXF1ZXN0GiQudGFza3lhcmQudjEuV3JpdGVDaGVja3BvaW50UmVzcG9uc2UoARJtChRSZWFkTGVhc2VkQ2hlY2twb2ludBIoLnRhc2t5YXJkLnYxLlJlYWRMZWFzZWRDaGVja3BvaW50UmVxdWVzdBopLnRhc2t5YXJkLnYxLlJlYWRMZWFzZWRDaGVja3BvaW50UmVzcG9uc2UwARJfChBDcmVhdGVDaGlsZFRhc2tzEiQudGFza3lhcmQudjEuQ3JlYXRlQ2hpbGRUYXNrc1JlcXVlc3QaJS50YXNreWFyZC52MS5DcmVhdGVDaGlsZFRhc2tzUmVzcG9uc2USTwoKV2F0Y2hRdWV1ZRIeLnRhc2t5YXJkLnYxLldhdGNoUXVldWVSZXF1ZXN0Gh8udGFza3lhcmQudjEuV2F0Y2hRdWV1ZVJlc3BvbnNlMAESUQoKS2VlcENyZWRpdBIeLnRhc2t5YXJkLnYxLktlZXBDcmVkaXRSZXF1ZXN0Gh8udGFza3lhcmQudjEuS2VlcENyZWRpdFJlc3BvbnNlKAEwARJfChBSZWFkRXhwbGFpbkZhY3RzEiQudGFza3lhcmQudjEuUmVhZEV4cGxhaW5GYWN0c1JlcXVlc3QaJS50YXNreWFyZC52MS5SZWFkRXhwbGFpbkZhY3RzUmVzcG9uc2VCOwoPZGV2LnRhc2t5YXJkLnYxUAFaJnRhc2t5YXJkLmRldi9nby90YXNreWFyZC92MTt0YXNreWFyZHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_google_rpc_status, file_taskyard_v1_checkpoint, file_taskyard_v1_common, file_taskyard_v1_lease, file_taskyard_v1_runner, file_taskyard_v1_task, file_taskyard_v1_tenant]);
 
 /**
  * Request of ClaimForRunners.
@@ -700,6 +700,13 @@ export type WatchQueueResponse = Message<"taskyard.v1.WatchQueueResponse"> & {
    * @generated from field: bool closing = 7;
    */
   closing: boolean;
+
+  /**
+   * How far the queue was read; for KeepCreditRequest.
+   *
+   * @generated from field: taskyard.v1.QueuePosition position = 8;
+   */
+  position?: QueuePosition | undefined;
 };
 
 /**
@@ -708,6 +715,224 @@ export type WatchQueueResponse = Message<"taskyard.v1.WatchQueueResponse"> & {
  */
 export const WatchQueueResponseSchema: GenMessage<WatchQueueResponse> = /*@__PURE__*/
   messageDesc(file_taskyard_v1_lease_service, 21);
+
+/**
+ * A place in the order in which a replica of taskdb learned of work that waits.
+ *
+ * @generated from message taskyard.v1.QueuePosition
+ */
+export type QueuePosition = Message<"taskyard.v1.QueuePosition"> & {
+  /**
+   * The replica's process.
+   *
+   * @generated from field: string replica_id = 1;
+   */
+  replicaId: string;
+
+  /**
+   * Counts up; a response with this number contains all work up to it.
+   *
+   * @generated from field: int64 number = 2;
+   */
+  number: bigint;
+};
+
+/**
+ * Describes the message taskyard.v1.QueuePosition.
+ * Use `create(QueuePositionSchema)` to create a new message.
+ */
+export const QueuePositionSchema: GenMessage<QueuePosition> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_lease_service, 22);
+
+/**
+ * Credit that is given, changed or withdrawn.  Any message keeps the credit of the whole stream valid.
+ *
+ * @generated from message taskyard.v1.KeepCreditRequest
+ */
+export type KeepCreditRequest = Message<"taskyard.v1.KeepCreditRequest"> & {
+  /**
+   * Of the last response of WatchQueue that the scheduler has considered.  The credit is not
+   * used once the replica knows of work that came later: it may have to go first.
+   *
+   * @generated from field: taskyard.v1.QueuePosition position = 1;
+   */
+  position?: QueuePosition | undefined;
+
+  /**
+   * The credit of the stream is not used after this time, unless another message arrives.
+   *
+   * @generated from field: google.protobuf.Duration valid_for = 2;
+   */
+  validFor?: Duration | undefined;
+
+  /**
+   * Runners whose credit changes.
+   *
+   * @generated from field: repeated taskyard.v1.RunnerCredit runners = 3;
+   */
+  runners: RunnerCredit[];
+
+  /**
+   * Scheduler instance; the first message decides.
+   *
+   * @generated from field: string scheduler_id = 4;
+   */
+  schedulerId: string;
+};
+
+/**
+ * Describes the message taskyard.v1.KeepCreditRequest.
+ * Use `create(KeepCreditRequestSchema)` to create a new message.
+ */
+export const KeepCreditRequestSchema: GenMessage<KeepCreditRequest> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_lease_service, 23);
+
+/**
+ * The credit of one runner.
+ *
+ * @generated from message taskyard.v1.RunnerCredit
+ */
+export type RunnerCredit = Message<"taskyard.v1.RunnerCredit"> & {
+  /**
+   * Runner.
+   *
+   * @generated from field: string runner_id = 1;
+   */
+  runnerId: string;
+
+  /**
+   * Its session; leases are granted to this session only.
+   *
+   * @generated from field: int64 session_epoch = 2;
+   */
+  sessionEpoch: bigint;
+
+  /**
+   * Places that are added to what is left of earlier ones of this session.
+   *
+   * @generated from field: int32 places = 3;
+   */
+  places: number;
+
+  /**
+   * Last heartbeat of the runner that the scheduler has received; its assignments name it.
+   *
+   * @generated from field: int64 heartbeat_id = 4;
+   */
+  heartbeatId: bigint;
+
+  /**
+   * The credit of this runner is not used after this time.
+   *
+   * @generated from field: google.protobuf.Duration valid_for = 5;
+   */
+  validFor?: Duration | undefined;
+
+  /**
+   * First lease of a task.
+   *
+   * @generated from field: google.protobuf.Duration lease_duration = 6;
+   */
+  leaseDuration?: Duration | undefined;
+
+  /**
+   * Placement classes that the runner may take.
+   *
+   * @generated from field: repeated sfixed64 class_ids = 7;
+   */
+  classIds: bigint[];
+
+  /**
+   * Tenants that it serves; empty = all.
+   *
+   * @generated from field: repeated string tenants = 8;
+   */
+  tenants: string[];
+
+  /**
+   * What is left is withdrawn; KeepCreditResponse.settled follows.
+   *
+   * @generated from field: bool withdrawn = 9;
+   */
+  withdrawn: boolean;
+};
+
+/**
+ * Describes the message taskyard.v1.RunnerCredit.
+ * Use `create(RunnerCreditSchema)` to create a new message.
+ */
+export const RunnerCreditSchema: GenMessage<RunnerCredit> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_lease_service, 24);
+
+/**
+ * Uses of credit, in order.
+ *
+ * @generated from message taskyard.v1.KeepCreditResponse
+ */
+export type KeepCreditResponse = Message<"taskyard.v1.KeepCreditResponse"> & {
+  /**
+   * Leased tasks; each took one place.
+   *
+   * @generated from field: repeated taskyard.v1.EagerAssignments granted = 1;
+   */
+  granted: EagerAssignments[];
+
+  /**
+   * Runners whose withdrawn credit is no longer used, by id: what took one of its places was sent before.
+   *
+   * @generated from field: repeated string settled = 2;
+   */
+  settled: string[];
+};
+
+/**
+ * Describes the message taskyard.v1.KeepCreditResponse.
+ * Use `create(KeepCreditResponseSchema)` to create a new message.
+ */
+export const KeepCreditResponseSchema: GenMessage<KeepCreditResponse> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_lease_service, 25);
+
+/**
+ * Tasks that were leased to a runner when they were created.
+ *
+ * @generated from message taskyard.v1.EagerAssignments
+ */
+export type EagerAssignments = Message<"taskyard.v1.EagerAssignments"> & {
+  /**
+   * Runner.
+   *
+   * @generated from field: string runner_id = 1;
+   */
+  runnerId: string;
+
+  /**
+   * Its session.
+   *
+   * @generated from field: int64 session_epoch = 2;
+   */
+  sessionEpoch: bigint;
+
+  /**
+   * RunnerCredit.heartbeat_id of the credit.
+   *
+   * @generated from field: int64 heartbeat_id = 3;
+   */
+  heartbeatId: bigint;
+
+  /**
+   * The tasks.
+   *
+   * @generated from field: repeated taskyard.v1.Assignment assignments = 4;
+   */
+  assignments: Assignment[];
+};
+
+/**
+ * Describes the message taskyard.v1.EagerAssignments.
+ * Use `create(EagerAssignmentsSchema)` to create a new message.
+ */
+export const EagerAssignmentsSchema: GenMessage<EagerAssignments> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_lease_service, 26);
 
 /**
  * A lane with claimable work.
@@ -756,7 +981,7 @@ export type Lane = Message<"taskyard.v1.Lane"> & {
  * Use `create(LaneSchema)` to create a new message.
  */
 export const LaneSchema: GenMessage<Lane> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 22);
+  messageDesc(file_taskyard_v1_lease_service, 27);
 
 /**
  * What matters for placement.
@@ -826,7 +1051,7 @@ export type PlacementClass = Message<"taskyard.v1.PlacementClass"> & {
  * Use `create(PlacementClassSchema)` to create a new message.
  */
 export const PlacementClassSchema: GenMessage<PlacementClass> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 23);
+  messageDesc(file_taskyard_v1_lease_service, 28);
 
 /**
  * The input of fair scheduling for a tenant.
@@ -903,7 +1128,7 @@ export type TenantShare = Message<"taskyard.v1.TenantShare"> & {
  * Use `create(TenantShareSchema)` to create a new message.
  */
 export const TenantShareSchema: GenMessage<TenantShare> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 24);
+  messageDesc(file_taskyard_v1_lease_service, 29);
 
 /**
  * Leases of one runner whose holder must act.
@@ -931,7 +1156,7 @@ export type RunnerVerdicts = Message<"taskyard.v1.RunnerVerdicts"> & {
  * Use `create(RunnerVerdictsSchema)` to create a new message.
  */
 export const RunnerVerdictsSchema: GenMessage<RunnerVerdicts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 25);
+  messageDesc(file_taskyard_v1_lease_service, 30);
 
 /**
  * Request of ReadExplainFacts.
@@ -975,7 +1200,7 @@ export type ReadExplainFactsRequest = Message<"taskyard.v1.ReadExplainFactsReque
  * Use `create(ReadExplainFactsRequestSchema)` to create a new message.
  */
 export const ReadExplainFactsRequestSchema: GenMessage<ReadExplainFactsRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 26);
+  messageDesc(file_taskyard_v1_lease_service, 31);
 
 /**
  * taskdb's facts about the scheduling of a task.
@@ -1087,7 +1312,7 @@ export type ReadExplainFactsResponse = Message<"taskyard.v1.ReadExplainFactsResp
  * Use `create(ReadExplainFactsResponseSchema)` to create a new message.
  */
 export const ReadExplainFactsResponseSchema: GenMessage<ReadExplainFactsResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 27);
+  messageDesc(file_taskyard_v1_lease_service, 32);
 
 /**
  * A named limit as ReadExplainFacts finds it, for the key and units of a task.
@@ -1178,7 +1403,7 @@ export type LimitFacts = Message<"taskyard.v1.LimitFacts"> & {
  * Use `create(LimitFactsSchema)` to create a new message.
  */
 export const LimitFactsSchema: GenMessage<LimitFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 28);
+  messageDesc(file_taskyard_v1_lease_service, 33);
 
 /**
  * A prerequisite as ReadExplainFacts finds it.
@@ -1213,7 +1438,7 @@ export type DependencyFacts = Message<"taskyard.v1.DependencyFacts"> & {
  * Use `create(DependencyFactsSchema)` to create a new message.
  */
 export const DependencyFactsSchema: GenMessage<DependencyFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 29);
+  messageDesc(file_taskyard_v1_lease_service, 34);
 
 /**
  * A task as ReadExplainFacts finds it.
@@ -1290,7 +1515,7 @@ export type TaskFacts = Message<"taskyard.v1.TaskFacts"> & {
  * Use `create(TaskFactsSchema)` to create a new message.
  */
 export const TaskFactsSchema: GenMessage<TaskFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 30);
+  messageDesc(file_taskyard_v1_lease_service, 35);
 
 /**
  * A slot as ReadExplainFacts finds it.
@@ -1332,7 +1557,7 @@ export type SlotFacts = Message<"taskyard.v1.SlotFacts"> & {
  * Use `create(SlotFactsSchema)` to create a new message.
  */
 export const SlotFactsSchema: GenMessage<SlotFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 31);
+  messageDesc(file_taskyard_v1_lease_service, 36);
 
 /**
  * A tenant as ReadExplainFacts finds it.
@@ -1402,7 +1627,7 @@ export type TenantFacts = Message<"taskyard.v1.TenantFacts"> & {
  * Use `create(TenantFactsSchema)` to create a new message.
  */
 export const TenantFactsSchema: GenMessage<TenantFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 32);
+  messageDesc(file_taskyard_v1_lease_service, 37);
 
 /**
  * A task type as ReadExplainFacts finds it.
@@ -1437,7 +1662,7 @@ export type TaskTypeFacts = Message<"taskyard.v1.TaskTypeFacts"> & {
  * Use `create(TaskTypeFactsSchema)` to create a new message.
  */
 export const TaskTypeFactsSchema: GenMessage<TaskTypeFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 33);
+  messageDesc(file_taskyard_v1_lease_service, 38);
 
 /**
  * A quarantine as ReadExplainFacts finds it.
@@ -1479,7 +1704,7 @@ export type QuarantineFacts = Message<"taskyard.v1.QuarantineFacts"> & {
  * Use `create(QuarantineFactsSchema)` to create a new message.
  */
 export const QuarantineFactsSchema: GenMessage<QuarantineFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 34);
+  messageDesc(file_taskyard_v1_lease_service, 39);
 
 /**
  * A runner as ReadExplainFacts finds it.
@@ -1514,7 +1739,7 @@ export type RunnerFacts = Message<"taskyard.v1.RunnerFacts"> & {
  * Use `create(RunnerFactsSchema)` to create a new message.
  */
 export const RunnerFactsSchema: GenMessage<RunnerFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 35);
+  messageDesc(file_taskyard_v1_lease_service, 40);
 
 /**
  * Claims and reports of runs.  Internal.
@@ -1621,6 +1846,19 @@ export const LeaseService: GenService<{
     methodKind: "server_streaming";
     input: typeof WatchQueueRequestSchema;
     output: typeof WatchQueueResponseSchema;
+  },
+  /**
+   * Keeps credit: free places of the scheduler's runners.  A task that is created while one of
+   * them fits and nothing waits is leased in the transaction that creates it, and sent here.
+   * The credit lies with the replica that serves the stream and ends with the stream.
+   * Errors: INVALID_ARGUMENT (FIELD_INVALID); UNAVAILABLE (SERVER_DRAINING).
+   *
+   * @generated from rpc taskyard.v1.LeaseService.KeepCredit
+   */
+  keepCredit: {
+    methodKind: "bidi_streaming";
+    input: typeof KeepCreditRequestSchema;
+    output: typeof KeepCreditResponseSchema;
   },
   /**
    * Reads in one snapshot what is needed to explain a task, or a spec as CreateTask would take

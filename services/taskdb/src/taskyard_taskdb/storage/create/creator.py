@@ -15,6 +15,7 @@ from psycopg import errors as pg
 from taskyard.errors import AlreadyExists, FieldInvalid, RequestIdReused, TaskyardError
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.storage import arrays
+from taskyard_taskdb.storage.create.eager import EagerCreates
 from taskyard_taskdb.storage.create.flush import is_single, write
 from taskyard_taskdb.storage.create.new_task import Created, CreateResult, NewTask, Refused, Replayed
 from taskyard_taskdb.storage.create.placement_classes import ClassCache
@@ -32,8 +33,15 @@ _AT_FAULT = (psycopg.DataError, psycopg.IntegrityError, pg.LockNotAvailable, pg.
 class TaskCreator:
     """The create path; `after_commit` gets the notice of each committed transaction."""
 
-    def __init__(self, pool: Pool, classes: ClassCache, after_commit: AfterCommit) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        classes: ClassCache,
+        after_commit: AfterCommit,
+        eager: EagerCreates | None = None,
+    ) -> None:
         self._pool = pool
+        self._eager = eager
         self._classes = classes
         self._after_commit = after_commit
 
@@ -134,16 +142,23 @@ class TaskCreator:
         await self.prepare(tasks)
 
         single = is_single(tasks)
+        eager = self._eager.take(tasks) if self._eager is not None else None
+        committed = False
 
         async def work(tx: Tx) -> tuple[list[CreateResult], CommitNotice]:
             if single:
                 await failpoints.CREATE_BEFORE_COMMIT.reach()
-                return await write(tx, tasks)
-            outcome = await write(tx, tasks)
+                return await write(tx, tasks, eager)
+            outcome = await write(tx, tasks, eager)
             await failpoints.CREATE_BEFORE_COMMIT.reach()
             return outcome
 
-        results, notice = await self._pool.attempt(work, single=single)
+        try:
+            results, notice = await self._pool.attempt(work, single=single)
+            committed = True
+        finally:
+            if eager is not None:
+                eager.settle(committed=committed)
         await failpoints.CREATE_AFTER_COMMIT.reach()
         self._after_commit(notice)
         return results

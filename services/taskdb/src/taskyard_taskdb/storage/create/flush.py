@@ -22,6 +22,7 @@ from taskyard_taskdb.storage.create import (
     request_ids,
     slot_admission,
 )
+from taskyard_taskdb.storage.create.eager import EagerLeases
 from taskyard_taskdb.storage.create.new_task import (
     Created,
     CreateResult,
@@ -64,8 +65,10 @@ def is_single(tasks: Sequence[NewTask]) -> bool:
     return len(tasks) < COPY_FROM and all(task.is_plain for task in tasks)
 
 
-async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], CommitNotice]:
-    """Stores what is new. Raises Refused for tasks whose slot is full, that are beyond a limit of their
+async def write(
+    tx: Tx, tasks: Sequence[NewTask], eager: EagerLeases | None = None
+) -> tuple[list[CreateResult], CommitNotice]:
+    """Stores what is new, with leases where `eager` has a place. Raises Refused for tasks whose slot is full, that are beyond a limit of their
     tenant, that name an unknown prerequisite or limit or each other, that join a closed group, or that reuse
     a request id.
 
@@ -108,7 +111,7 @@ async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], C
     notice.tenants |= await counters.add(tx, delta)
     await _check_limits(tx, planned)
     if planned:
-        results |= await _insert(tx, planned, replaced)
+        results |= await _insert(tx, planned, replaced, eager)
         await joining.count(tx, (item.task for item in planned))
         notice.changed = True
         if judged:
@@ -146,7 +149,11 @@ async def _store_limits(
 def _appended(results: Iterable[CreateResult]) -> Iterator[tuple[LaneKey, Appended]]:
     """What the new tasks among these add to their lanes."""
     for result in results:
-        queued = isinstance(result, Created) and result.pending_reason is PendingReason.QUEUED
+        queued = (
+            isinstance(result, Created)
+            and result.pending_reason is PendingReason.QUEUED
+            and result.leased is None
+        )
         # An admitted task entered its lane as any other that waited.
         if isinstance(result, Created) and queued and result.admit_time is None:
             yield result.task.lane, Appended(result.create_time, 1)
@@ -235,8 +242,17 @@ def _plan(
 
 
 async def _insert(
-    tx: Tx, planned: Sequence[_Planned], replaced: Mapping[SlotKey, Sequence[str]]
+    tx: Tx,
+    planned: Sequence[_Planned],
+    replaced: Mapping[SlotKey, Sequence[str]],
+    eager: EagerLeases | None,
 ) -> dict[int, CreateResult]:
+    if eager is not None:
+        times = await eager.insert(tx, [(item.position, item.task) for item in planned])
+        return {
+            item.position: Created(item.task, time, item.reason, leased=eager.lease(item.position))
+            for item, time in zip(planned, times, strict=True)
+        }
     times = await (_copy(tx, planned) if len(planned) >= COPY_FROM else _insert_together(tx, planned))
     await _set_timers(tx, planned, times)
     return {
