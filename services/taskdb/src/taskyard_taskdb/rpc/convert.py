@@ -116,7 +116,7 @@ def _created_version(created: Created) -> int:
 
 def _fill_first_lease(status: task_pb2.TaskStatus, leased: FirstLease, time: datetime) -> None:
     status.generation = 1
-    status.runner = f"runners/{leased.runner_id}"
+    status.runner = status.last_runner = f"runners/{leased.runner_id}"
     set_time(status.schedule_time, time)
     set_time(status.lease_expire_time, time + leased.duration)
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+from taskyard.errors import TaskyardError
 from taskyard.v1 import lease_service_pb2
 from taskyard_kit.logs import get_log
 from taskyard_taskdb.domain.credit import CreditBook, CreditLine, Grant, Terms
@@ -13,6 +14,7 @@ from taskyard_taskdb.rpc.claim import ClaimHandler, release_unsent
 from taskyard_taskdb.rpc.reports import ReportBatch
 from taskyard_taskdb.rpc.times import to_timedelta
 from taskyard_taskdb.storage.claim.claims import ClaimedTask, ClaimResult
+from taskyard_taskdb.storage.report.reports import Report
 
 Request = lease_service_pb2.KeepCreditRequest
 Response = lease_service_pb2.KeepCreditResponse
@@ -70,9 +72,16 @@ class CreditHandler:
         """Release leases that were not sent: nobody will start them."""
         log.info("eager_leases_unsent", count=len(unsent))
         reports = [release_unsent(task, grant.terms.runner_id) for grant, task in unsent]
-        task = asyncio.create_task(self._reports.apply(reports))
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        releasing = asyncio.create_task(self._apply_releases(reports))
+        self._background.add(releasing)
+        releasing.add_done_callback(self._background.discard)
+
+    async def _apply_releases(self, reports: list[Report]) -> None:
+        try:
+            await self._reports.apply(reports)
+        except TaskyardError as error:
+            # The first leases end by themselves.
+            log.info("eager_leases_left_to_expire", count=len(reports), error=str(error))
 
 
 class _Uses:
