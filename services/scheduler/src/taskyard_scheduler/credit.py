@@ -131,10 +131,10 @@ class CreditKeeper:
         try:
             while True:
                 await self._wait()
-                start = time.monotonic()
+                start = self._clock()
                 for request in self.decide():
                     await stream.write(request)
-                await asyncio.sleep(max(PAUSE_SECONDS, PAUSE_FACTOR * (time.monotonic() - start)))
+                await asyncio.sleep(max(PAUSE_SECONDS, PAUSE_FACTOR * (self._clock() - start)))
         except errors.TaskyardError:
             # The reader gets the reason.
             return

@@ -56,7 +56,7 @@ class CreditHandler:
         async for request in requests:
             if uses.line is None:
                 uses.line = self._book.open(request.scheduler_id, uses)
-            _apply(uses.line, request)
+            apply_credit(uses.line, request)
 
     async def _response(self, granted: list[Granted], settled: list[str]) -> Response:
         response = Response(settled=settled)
@@ -133,7 +133,8 @@ class _Uses:
             self._release(self._granted)
 
 
-def _apply(line: CreditLine, request: Request) -> None:
+def apply_credit(line: CreditLine, request: Request) -> None:
+    """Change the credit of a scheduler as it asks."""
     # What is withdrawn, or belongs to a session that has ended, must not be valid with the new position.
     for credit in request.runners:
         if credit.withdrawn:
