@@ -144,7 +144,7 @@ def test_it_fails_when_a_lease_on_credit_counts_from_a_later_heartbeat(
         hand_out(self, session, assignments, heartbeat_id, claim_time, **options)
 
     monkeypatch.setattr(Dispatcher, "hand_out", from_newest)
-    found = [problem for seed in range(200) for problem in outcome(seed)]
+    found = (problem for seed in range(200) for problem in outcome(seed))
     assert any(problem.startswith("overlap") for problem in found)
 
 

@@ -90,6 +90,7 @@ async def compare_leased(taskdb: RunningTaskDb, made: task_pb2.Task, runner: Run
     )
     claimed = apply(created.task, event, lease.schedule_time, Random(0))
     assert _comparable(claimed.task) == _comparable(state)
+    assert await taskdb.rows("SELECT FROM queue") == []
     rows = await taskdb.rows(CHANGE, made.metadata.id)
     assert rows == [_row(change) for change in (*created.changes, *claimed.changes)]
     ((plain, timed),) = await taskdb.rows(
