@@ -1,4 +1,4 @@
-"""Leases on credit over real processes: a task that comes while a runner idles is leased when it is created."""
+"""Leases on credit over real processes: a task that comes while a runner idles is leased at its creation."""
 
 from __future__ import annotations
 

@@ -45,9 +45,7 @@ async def simulate(seed: int, *, eager: bool = True) -> tuple[Store, list[Interv
     for n in range(2):
         taskdb: Any = SimTaskdb(store, weather)
         config = LinkConfig(f"scheduler-{n}")
-        scheduler = Scheduler(
-            taskdb, config, eager=eager, clock=loop.time, rng=random.Random(rng.random())
-        )
+        scheduler = Scheduler(taskdb, config, eager=eager, clock=loop.time, rng=random.Random(rng.random()))
         tasks.append(asyncio.create_task(scheduler.run()))
         servicers.append(RunnerLinkServicer(scheduler))
     agents = [SimAgent(f"runner-{n}", servicers, weather, history) for n in range(3)]

@@ -91,8 +91,8 @@ class CreditStream:
         """End the stream, and wait until taskdb knows."""
         self._call.cancel()
         async with asyncio.timeout(15):
-            while self._book._lines:
-                await asyncio.sleep(0)
+            while self._book._lines:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
 
 
 async def open_credit(taskdb: RunningTaskDb, yard: Yard, runner: Runner) -> CreditStream:

@@ -1,7 +1,7 @@
 """Keeps credit with taskdb: lends places of idle runners, and sends the tasks that were leased on them.
 
-taskdb grants leases, this scheduler alone sends them. So a lease that arrives for a place that is gone costs a
-release and never a place too many, and one that does not arrive expires like any that was not started.
+taskdb grants leases, this scheduler alone sends them. So a lease that arrives for a place that is gone costs
+a release and never a place too many, and one that does not arrive expires like any that was not started.
 """
 
 from __future__ import annotations
@@ -260,9 +260,7 @@ class CreditKeeper:
             self._fitting.pop(key, None)
         return credits
 
-    def _requests(
-        self, credits: list[RunnerCredit], considered: bool, now: float
-    ) -> list[KeepCreditRequest]:
+    def _requests(self, credits: list[RunnerCredit], considered: bool, now: float) -> list[KeepCreditRequest]:
         position = self._board.position
         name = (position.number, position.replica_id)
         moved = considered and name != self._sent_position

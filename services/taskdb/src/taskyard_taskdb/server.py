@@ -40,6 +40,7 @@ from taskyard_taskdb.rpc.audit import AuditHandler
 from taskyard_taskdb.rpc.checkpoints import CheckpointReadHandler, LeasedCheckpointHandler
 from taskyard_taskdb.rpc.claim import ClaimHandler
 from taskyard_taskdb.rpc.create import ChildHandler, CreateHandler
+from taskyard_taskdb.rpc.credit import CreditHandler
 from taskyard_taskdb.rpc.embedded import EmbeddedHandler
 from taskyard_taskdb.rpc.entities import EntityChecks, EntityHandler
 from taskyard_taskdb.rpc.explain_facts import ExplainHandler
@@ -64,7 +65,6 @@ from taskyard_taskdb.rpc.schedule_runs import ScheduleRunHandler
 from taskyard_taskdb.rpc.schedules import ScheduleHandler
 from taskyard_taskdb.rpc.schema_checks import SchemaChecks
 from taskyard_taskdb.rpc.schema_processes import SchemaProcesses
-from taskyard_taskdb.rpc.credit import CreditHandler
 from taskyard_taskdb.rpc.service import compose
 from taskyard_taskdb.rpc.sessions import SessionHandler
 from taskyard_taskdb.rpc.spec import SpecReader

@@ -354,8 +354,8 @@ async def test_leases_are_released_when_the_stream_ends_before_they_are_sent(
 async def claim_until(yard: Yard, runner: Runner) -> list[Any]:
     """What can be claimed, as soon as there is something."""
     async with asyncio.timeout(15):
-        while not (found := list((await yard.claim(runner)).assignments)):
-            await asyncio.sleep(0)
+        while not (found := list((await yard.claim(runner)).assignments)):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
     return found
 
 

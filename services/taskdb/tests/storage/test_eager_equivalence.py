@@ -93,9 +93,7 @@ async def compare_leased(taskdb: RunningTaskDb, made: task_pb2.Task, runner: Run
     assert await taskdb.rows("SELECT FROM queue") == []
     rows = await taskdb.rows(CHANGE, made.metadata.id)
     assert rows == [_row(change) for change in (*created.changes, *claimed.changes)]
-    ((plain, timed),) = await taskdb.rows(
-        "SELECT plain, timed FROM leases WHERE task_id = %s", state.task_id
-    )
+    ((plain, timed),) = await taskdb.rows("SELECT plain, timed FROM leases WHERE task_id = %s", state.task_id)
     assert (plain, timed) == (not made.spec.HasField("callback"), False)
 
 

@@ -1,7 +1,7 @@
 """Which free places a scheduler lends to taskdb, so that a new task is leased when it is created.
 
-A place is lent only while nothing waits that its runner could take: then no task is overtaken. At most half of
-a runner's free places are lent, the others are claimed for in the ordinary way.
+A place is lent only while nothing waits that its runner could take: then no task is overtaken. At most half
+of a runner's free places are lent, the others are claimed for in the ordinary way.
 """
 
 from __future__ import annotations
@@ -101,8 +101,11 @@ def decide(
     classes: Callable[[Lender], frozenset[int]],
     lent_classes: Mapping[str, frozenset[int]],
 ) -> Decision:
-    """What to lend and to withdraw now. `waits` says whether work waits that a runner could take; `backlog` is
-    roughly how much waits; `lent_classes` are the classes of the loans so far."""
+    """What to lend and to withdraw now.
+
+    `waits` is whether work waits that a runner could take, `backlog` roughly how much waits, `lent_classes` are
+    the classes of the loans so far.
+    """
     decision = Decision()
     for lender in lenders:
         if lender.withdrawing:

@@ -1,4 +1,4 @@
-"""Credit: free places that schedulers keep with this replica, for tasks that are leased when they are created.
+"""Credit: places that schedulers keep with this replica, for tasks that are leased when they are created.
 
 Credit is a permission, not a promise. It is used only while its scheduler and its runner are beyond doubt and
 while nothing is known to wait that its scheduler has not considered; the database decides about the rest.
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import NamedTuple, Protocol
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:

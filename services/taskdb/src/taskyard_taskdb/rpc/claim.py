@@ -75,9 +75,7 @@ class ClaimHandler:
         await self._add_inputs(response, claims)
         return response
 
-    async def assignments(
-        self, runner_id: str, result: ClaimResult
-    ) -> Sequence[lease_pb2.Assignment]:
+    async def assignments(self, runner_id: str, result: ClaimResult) -> Sequence[lease_pb2.Assignment]:
         """The assignments of tasks that were leased when they were created; they have no inputs yet."""
         response = lease_service_pb2.ClaimForRunnersResponse()
         message = response.results.add()

@@ -1,4 +1,4 @@
-"""LeaseService.KeepCredit: schedulers keep places with this replica and get the tasks that were leased on them."""
+"""LeaseService.KeepCredit: schedulers keep places with this replica and get what was leased on them."""
 
 from __future__ import annotations
 

@@ -68,9 +68,10 @@ def is_single(tasks: Sequence[NewTask]) -> bool:
 async def write(
     tx: Tx, tasks: Sequence[NewTask], eager: EagerLeases | None = None
 ) -> tuple[list[CreateResult], CommitNotice]:
-    """Stores what is new, with leases where `eager` has a place. Raises Refused for tasks whose slot is full, that are beyond a limit of their
-    tenant, that name an unknown prerequisite or limit or each other, that join a closed group, or that reuse
-    a request id.
+    """Stores what is new, with leases where `eager` has a place.
+
+    Raises Refused for tasks whose slot is full, that are beyond a limit of their tenant, that name an unknown
+    prerequisite or limit or each other, that join a closed group, or that reuse a request id.
 
     Raises UniqueViolation for a taken task id, and DataError for values that the database cannot store.
     """
