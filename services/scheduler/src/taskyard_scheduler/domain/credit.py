@@ -103,8 +103,8 @@ def decide(
 ) -> Decision:
     """What to lend and to withdraw now.
 
-    `waits` is whether work waits that a runner could take, `backlog` roughly how much waits, `lent_classes` are
-    the classes of the loans so far.
+    `waits` is whether work waits that a runner could take, `backlog` roughly how much waits, `lent_classes`
+    are the classes of the loans so far.
     """
     decision = Decision()
     for lender in lenders:
