@@ -108,15 +108,15 @@ def profile(runner_id: str, **labels: str) -> RunnerProfile:
     return RunnerProfile(runner_id, labels, frozenset({1}), ("*",), frozenset(), capacity=8)
 
 
-def fitting(wanted: PlacementClass, *, accounted: bool = False, **profiles: RunnerProfile) -> list[str]:
+def fitting(wanted: PlacementClass, *profiles: RunnerProfile, accounted: bool = False) -> list[str]:
     """The runners to which a class may be leased unseen."""
     matches, recent = Matches(), RecentClasses()
-    for key, found in profiles.items():
-        matches.put(key, found)
+    for found in profiles:
+        matches.put(found.runner_id, found)
     recent.add([wanted])
     return [
         key
-        for key in profiles
+        for key in matches.profiles
         if recent.fitting(Lender(key, 8, 0, open=True, accounted=accounted), matches) == {wanted.class_id}
     ]
 
@@ -125,26 +125,26 @@ FAST = Constraint(labels=(Requirement("fast", Operator.EXISTS),))
 
 
 def test_a_class_goes_to_eligible_runners() -> None:
-    runners = {"a": profile("a", fast="1"), "b": profile("b")}
-    assert fitting(PlacementClass(1, kind=1), **runners) == ["a", "b"]
-    assert fitting(PlacementClass(1, kind=1, required=FAST), **runners) == ["a"]
+    runners = (profile("a", fast="1"), profile("b"))
+    assert fitting(PlacementClass(1, kind=1), *runners) == ["a", "b"]
+    assert fitting(PlacementClass(1, kind=1, required=FAST), *runners) == ["a"]
 
 
 def test_a_class_with_preferences_goes_to_the_best_runners() -> None:
-    runners = {"a": profile("a", fast="1"), "b": profile("b")}
+    runners = (profile("a", fast="1"), profile("b"))
     preferring = PlacementClass(1, kind=1, preferred=(Preference(1, FAST),))
-    assert fitting(preferring, **runners) == ["a"]
+    assert fitting(preferring, *runners) == ["a"]
 
 
 def test_a_class_that_depends_on_what_runs_is_claimed() -> None:
     avoiding = PlacementClass(1, kind=1, avoid=Constraint(task_types=frozenset({"other"})))
-    assert fitting(avoiding, a=profile("a")) == []
+    assert fitting(avoiding, profile("a")) == []
 
 
 def test_a_class_that_costs_resources_is_claimed_where_they_are_accounted() -> None:
     costly = PlacementClass(1, kind=1, resources=Resources(cpu_millis=1000))
-    assert fitting(costly, a=profile("a")) == ["a"]
-    assert fitting(costly, accounted=True, a=profile("a")) == []
+    assert fitting(costly, profile("a")) == ["a"]
+    assert fitting(costly, profile("a"), accounted=True) == []
 
 
 def test_the_classes_that_had_work_last_are_kept() -> None:

@@ -84,7 +84,8 @@ type LeaseServiceClient interface {
 	WatchQueue(ctx context.Context, in *WatchQueueRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchQueueResponse], error)
 	// Keeps credit: free places of the scheduler's runners.  A task that is created while one of
 	// them fits and nothing waits is leased in the transaction that creates it, and sent here.
-	// The credit lies with the replica that serves the stream and ends with the stream.
+	// The credit lies with the replica that serves the stream and ends with the stream.  Safe to
+	// repeat: a new stream begins without credit.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID); UNAVAILABLE (SERVER_DRAINING).
 	KeepCredit(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[KeepCreditRequest, KeepCreditResponse], error)
 	// Reads in one snapshot what is needed to explain a task, or a spec as CreateTask would take
@@ -269,7 +270,8 @@ type LeaseServiceServer interface {
 	WatchQueue(*WatchQueueRequest, grpc.ServerStreamingServer[WatchQueueResponse]) error
 	// Keeps credit: free places of the scheduler's runners.  A task that is created while one of
 	// them fits and nothing waits is leased in the transaction that creates it, and sent here.
-	// The credit lies with the replica that serves the stream and ends with the stream.
+	// The credit lies with the replica that serves the stream and ends with the stream.  Safe to
+	// repeat: a new stream begins without credit.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID); UNAVAILABLE (SERVER_DRAINING).
 	KeepCredit(grpc.BidiStreamingServer[KeepCreditRequest, KeepCreditResponse]) error
 	// Reads in one snapshot what is needed to explain a task, or a spec as CreateTask would take

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import grpc.aio
 import pytest
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -17,6 +18,8 @@ from services.taskdb.tests.conftest import RunningTaskDb, make_yard, new_task
 from services.taskdb.tests.credit_stream import CreditStream, open_credit
 from services.taskdb.tests.rpc.test_create_queues import until_waiting
 from services.taskdb.tests.yard import Runner, Yard, started, succeeded
+from taskyard.errors import InvalidArgument, ServerDraining
+from taskyard.status import from_rpc_error
 from taskyard.v1 import lease_service_pb2, task_pb2
 from taskyard_kit.failpoint import Failpoint
 from taskyard_taskdb import failpoints
@@ -440,3 +443,34 @@ async def test_a_failed_create_puts_its_place_back(
     with pytest.raises(Exception, match="already"):
         await create(yard, task_id=existing[0][0])
     assert not await is_queued(quiet, await create(yard))
+
+
+# ---- the stream
+
+
+@pytest.mark.covers("KeepCredit", "FIELD_INVALID")
+async def test_a_message_that_makes_no_sense_ends_the_stream_and_its_credit(
+    quiet: RunningTaskDb, yard: Yard, runner: Runner, credit: CreditStream
+) -> None:
+    await credit.give(runner, 5)
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await credit.give(runner, -1)
+    error = from_rpc_error(caught.value)
+    assert isinstance(error, InvalidArgument)
+    assert [violation.field for violation in error.violations] == ["runners[0].places"]
+    assert await is_queued(quiet, await create(yard))
+
+
+@pytest.mark.covers("KeepCredit", "SERVER_DRAINING")
+async def test_a_server_that_drains_ends_the_stream_and_takes_no_new_one(
+    quiet: RunningTaskDb, yard: Yard, runner: Runner, credit: CreditStream
+) -> None:
+    await credit.give(runner, 5)
+    quiet.taskdb.server.draining.set()
+    async with asyncio.timeout(15):
+        assert await credit._call.read() is grpc.aio.EOF
+    assert await is_queued(quiet, await create(yard))
+    quiet.taskdb.server._guard.streams.end_all()
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await CreditStream(quiet, yard, credit.class_id).give(runner)
+    assert isinstance(from_rpc_error(caught.value), ServerDraining)

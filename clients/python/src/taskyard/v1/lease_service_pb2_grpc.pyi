@@ -88,7 +88,8 @@ class LeaseServiceStub:
     KeepCredit: _grpc.StreamStreamMultiCallable[_lease_service_pb2.KeepCreditRequest, _lease_service_pb2.KeepCreditResponse]
     """Keeps credit: free places of the scheduler's runners.  A task that is created while one of
     them fits and nothing waits is leased in the transaction that creates it, and sent here.
-    The credit lies with the replica that serves the stream and ends with the stream.
+    The credit lies with the replica that serves the stream and ends with the stream.  Safe to
+    repeat: a new stream begins without credit.
     Errors: INVALID_ARGUMENT (FIELD_INVALID); UNAVAILABLE (SERVER_DRAINING).
     """
     ReadExplainFacts: _grpc.UnaryUnaryMultiCallable[_lease_service_pb2.ReadExplainFactsRequest, _lease_service_pb2.ReadExplainFactsResponse]
@@ -149,7 +150,8 @@ class LeaseServiceAsyncStub(LeaseServiceStub):
     KeepCredit: _aio.StreamStreamMultiCallable[_lease_service_pb2.KeepCreditRequest, _lease_service_pb2.KeepCreditResponse]  # type: ignore[assignment]
     """Keeps credit: free places of the scheduler's runners.  A task that is created while one of
     them fits and nothing waits is leased in the transaction that creates it, and sent here.
-    The credit lies with the replica that serves the stream and ends with the stream.
+    The credit lies with the replica that serves the stream and ends with the stream.  Safe to
+    repeat: a new stream begins without credit.
     Errors: INVALID_ARGUMENT (FIELD_INVALID); UNAVAILABLE (SERVER_DRAINING).
     """
     ReadExplainFacts: _aio.UnaryUnaryMultiCallable[_lease_service_pb2.ReadExplainFactsRequest, _lease_service_pb2.ReadExplainFactsResponse]  # type: ignore[assignment]
@@ -252,7 +254,8 @@ class LeaseServiceServicer:
     ) -> _typing.Union[_abc.Iterator[_lease_service_pb2.KeepCreditResponse], _abc.AsyncIterator[_lease_service_pb2.KeepCreditResponse]]:
         """Keeps credit: free places of the scheduler's runners.  A task that is created while one of
         them fits and nothing waits is leased in the transaction that creates it, and sent here.
-        The credit lies with the replica that serves the stream and ends with the stream.
+        The credit lies with the replica that serves the stream and ends with the stream.  Safe to
+        repeat: a new stream begins without credit.
         Errors: INVALID_ARGUMENT (FIELD_INVALID); UNAVAILABLE (SERVER_DRAINING).
         """
 

@@ -1850,7 +1850,8 @@ export const LeaseService: GenService<{
   /**
    * Keeps credit: free places of the scheduler's runners.  A task that is created while one of
    * them fits and nothing waits is leased in the transaction that creates it, and sent here.
-   * The credit lies with the replica that serves the stream and ends with the stream.
+   * The credit lies with the replica that serves the stream and ends with the stream.  Safe to
+   * repeat: a new stream begins without credit.
    * Errors: INVALID_ARGUMENT (FIELD_INVALID); UNAVAILABLE (SERVER_DRAINING).
    *
    * @generated from rpc taskyard.v1.LeaseService.KeepCredit
