@@ -113,7 +113,7 @@ def fitting(wanted: PlacementClass, *profiles: RunnerProfile, accounted: bool = 
     matches, recent = Matches(), RecentClasses()
     for found in profiles:
         matches.put(found.runner_id, found)
-    recent.add([wanted])
+    recent.add(wanted)
     return [
         key
         for key in matches.profiles
@@ -150,7 +150,7 @@ def test_a_class_that_costs_resources_is_claimed_where_they_are_accounted() -> N
 def test_the_classes_that_had_work_last_are_kept() -> None:
     matches, recent = Matches(), RecentClasses()
     matches.put("r", profile("r"))
-    recent.add(PlacementClass(n, kind=1) for n in range(MAX_CLASSES))
-    recent.add([PlacementClass(0, kind=1), PlacementClass(MAX_CLASSES, kind=1)])
+    for class_id in (*range(MAX_CLASSES), 0, MAX_CLASSES):
+        recent.add(PlacementClass(class_id, kind=1))
     kept = recent.fitting(lender(), matches)
     assert (len(kept), 0 in kept, 1 in kept, MAX_CLASSES in kept) == (MAX_CLASSES, True, False, True)

@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import islice
 from typing import Protocol
 
 from taskyard import errors
@@ -25,7 +24,7 @@ from taskyard.v1.lease_service_pb2 import (
 from taskyard_kit.logs import get_log
 from taskyard_scheduler import convert
 from taskyard_scheduler.backoff import Backoff
-from taskyard_scheduler.domain.credit import MAX_CLASSES, Decision, Lender, Loan, RecentClasses, decide
+from taskyard_scheduler.domain.credit import Decision, Lender, Loan, decide
 from taskyard_scheduler.domain.placement import RunnerProfile
 from taskyard_scheduler.fleet import Fleet
 from taskyard_scheduler.lanes import LaneBoard
@@ -95,8 +94,6 @@ class CreditKeeper:
         self._clock = clock
         self._backoff = backoff or Backoff(0.1, 1.0)
         self._woken = asyncio.Event()
-        self._recent = RecentClasses()
-        self._read_version = -1
         self._loaned: dict[str, _Loaned] = {}
         # The classes of runners, as of a version of matches and classes.
         self._fitting: dict[str, tuple[tuple[int, int, bool], frozenset[int]]] = {}
@@ -161,7 +158,6 @@ class CreditKeeper:
     def decide(self) -> list[KeepCreditRequest]:
         """What taskdb has to be sent now."""
         now = self._clock()
-        self._note_classes()
         credits = self._withdraw_ended()
         lenders = [self._lender(session, now) for session in self._fleet.sessions.values()]
         lent = {key: loaned.class_ids for key, loaned in self._loaned.items()}
@@ -169,13 +165,6 @@ class CreditKeeper:
         credits += [self._withdraw(key) for key in decision.withdrawn]
         credits += [self._lend(loan, now) for loan in self._with_heartbeats(decision, lenders)]
         return list(self._requests(credits, decision.considered, now))
-
-    def _note_classes(self) -> None:
-        if self._read_version != self._board.version:
-            self._read_version = self._board.version
-            agenda = self._board.agenda
-            ids = islice(agenda.busy, MAX_CLASSES)
-            self._recent.add(agenda.classes[class_id] for class_id in ids if class_id in agenda.classes)
 
     def _lender(self, session: Session, now: float) -> Lender:
         loaned = self._loaned.get(session.runner_id)
@@ -209,10 +198,11 @@ class CreditKeeper:
         return count
 
     def _classes(self, lender: Lender) -> frozenset[int]:
-        version = (self._fleet.matches.version, self._recent.version, lender.accounted)
+        recent, matches = self._board.recent, self._fleet.matches
+        version = (matches.version, recent.version, lender.accounted)
         known = self._fitting.get(lender.key)
         if known is None or known[0] != version:
-            known = self._fitting[lender.key] = (version, self._recent.fitting(lender, self._fleet.matches))
+            known = self._fitting[lender.key] = (version, recent.fitting(lender, matches))
         return known[1]
 
     def _with_heartbeats(self, decision: Decision, lenders: list[Lender]) -> list[Loan]:

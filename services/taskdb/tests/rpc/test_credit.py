@@ -20,7 +20,7 @@ from services.taskdb.tests.rpc.test_create_queues import until_waiting
 from services.taskdb.tests.yard import Runner, Yard, started, succeeded
 from taskyard.errors import InvalidArgument, ServerDraining
 from taskyard.status import from_rpc_error
-from taskyard.v1 import lease_service_pb2, task_pb2
+from taskyard.v1 import lease_service_pb2, task_pb2, task_service_pb2
 from taskyard_kit.failpoint import Failpoint
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.storage.statements import statements
@@ -186,11 +186,28 @@ async def test_without_the_look_at_the_lane_it_would_overtake(
         await test_a_task_does_not_overtake_one_that_waits_in_its_lane(quiet, yard, runner, credit)
 
 
+async def test_a_task_of_a_batch_does_not_overtake_one_whose_runner_is_not_to_be_had(
+    quiet: RunningTaskDb, yard: Yard, runner: Runner, credit: CreditStream
+) -> None:
+    other, _ = await yard.hello("runner-2")
+    await credit.give(runner)
+    await credit.give(other)
+    request = task_service_pb2.BatchCreateTasksRequest(
+        parent="tenants/default",
+        requests=[new_task(parent="") for _ in range(2)],
+        view=task_service_pb2.TASK_VIEW_BASIC,
+    )
+    async with quiet.pool.transaction() as tx:
+        await tx.execute("SELECT FROM sessions WHERE runner_id = 'runner-1' FOR UPDATE")
+        made = await yard.tenant.tasks.BatchCreateTasks(request)
+    assert [await is_queued(quiet, result.created.task) for result in made.results] == [True, True]
+
+
 async def test_no_credit_is_used_until_work_that_waits_was_considered(
     quiet: RunningTaskDb, yard: Yard, runner: Runner, credit: CreditStream
 ) -> None:
     await credit.give(runner)
-    other_lane = await create(yard, slot="s")
+    other_lane = await create(yard, slot="s", priority=20)
     assert await is_queued(quiet, other_lane)
     assert await is_queued(quiet, await create(yard))
     await yard.claim(runner)

@@ -6,7 +6,7 @@ of a runner's free places are lent, the others are claimed for in the ordinary w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -64,14 +64,13 @@ class RecentClasses:
         self._best: dict[int, int] = {}
         self._best_version = -1
 
-    def add(self, classes: Iterable[PlacementClass]) -> None:
-        """These classes have work."""
-        for wanted in classes:
-            known = self._classes.pop(wanted.class_id, None) is not None
-            self._classes[wanted.class_id] = wanted
-            if not known:
-                self.version += 1
-        while len(self._classes) > MAX_CLASSES:
+    def add(self, wanted: PlacementClass) -> None:
+        """This class has work."""
+        known = self._classes.pop(wanted.class_id, None) is not None
+        self._classes[wanted.class_id] = wanted
+        if not known:
+            self.version += 1
+        if len(self._classes) > MAX_CLASSES:
             del self._classes[next(iter(self._classes))]
 
     def fitting(self, lender: Lender, matches: Matches) -> frozenset[int]:
