@@ -156,6 +156,8 @@ class TaskCreator:
         try:
             results, notice = await self._pool.attempt(work, single=single)
             committed = True
+            if eager is not None:
+                await failpoints.CREATE_BEFORE_PUSH.reach()
         finally:
             if eager is not None:
                 eager.settle(committed=committed)
