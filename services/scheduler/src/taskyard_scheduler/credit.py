@@ -38,6 +38,8 @@ CONFIRM_SECONDS = 1.0
 # Between two decisions; longer with many runners, so that deciding takes a small part of the time.
 PAUSE_SECONDS = 0.001
 PAUSE_FACTOR = 5
+# The same while work waits and nothing is lent: a backlog costs next to nothing.
+BACKLOG_SECONDS = 0.02
 # A backlog is counted up to here.
 COUNTED_BACKLOG = 1000
 # Until a taskdb that does not know KeepCredit is tried again.
@@ -131,7 +133,8 @@ class CreditKeeper:
                 start = self._clock()
                 for request in self.decide():
                     await stream.write(request)
-                await asyncio.sleep(max(PAUSE_SECONDS, PAUSE_FACTOR * (self._clock() - start)))
+                least = BACKLOG_SECONDS if self._board and not self._loaned else PAUSE_SECONDS
+                await asyncio.sleep(max(least, PAUSE_FACTOR * (self._clock() - start)))
         except errors.TaskyardError:
             # The reader gets the reason.
             return
@@ -159,6 +162,8 @@ class CreditKeeper:
         """What taskdb has to be sent now."""
         now = self._clock()
         credits = self._withdraw_ended()
+        if len(self._fitting) > 2 * len(self._fleet.sessions) + 100:
+            self._fitting.clear()
         lenders = [self._lender(session, now) for session in self._fleet.sessions.values()]
         lent = {key: loaned.class_ids for key, loaned in self._loaned.items()}
         decision = decide(lenders, self._waits(), self._backlog(), self._classes, lent)

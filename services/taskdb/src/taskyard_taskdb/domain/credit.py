@@ -7,7 +7,7 @@ while nothing is known to wait that its scheduler has not considered; the databa
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -74,7 +74,7 @@ class CreditLine:
         self._book = book
         self._accounts: dict[str, Account] = {}
         # Accounts take turns, so that the tasks of a class spread over the runners.
-        self._turns: dict[int, deque[Account]] = {}
+        self._turns: dict[int, OrderedDict[Account, None]] = {}
         self._considered = -1
         self._valid_until = 0.0
 
@@ -88,6 +88,8 @@ class CreditLine:
         """Replace the terms of a runner and add places; those of another session are void."""
         account = self._accounts.get(terms.runner_id)
         if account is None or account.withdrawn or account.terms.session_epoch != terms.session_epoch:
+            if account is not None:
+                self._unlist(account)
             account = self._accounts[terms.runner_id] = Account(terms, 0.0)
         account.terms = terms
         account.valid_until = self._book.now() + terms.valid_for
@@ -101,6 +103,7 @@ class CreditLine:
             self.receiver.settled(runner_id)
             return
         account.withdrawn = True
+        self._unlist(account)
         self._settle_withdrawn(account)
 
     def close(self) -> None:
@@ -120,14 +123,14 @@ class CreditLine:
             return None
         now = self._book.now()
         for _ in range(len(turns)):
-            account = turns.popleft()
+            account = next(iter(turns))
             terms = account.terms
-            gone = account.withdrawn or self._accounts.get(terms.runner_id) is not account
-            if gone or account.left <= 0 or wanted.class_id not in terms.class_ids:
+            if account.left <= 0 or wanted.class_id not in terms.class_ids:
                 # It is listed again with new places.
+                del turns[account]
                 account.listed.discard(wanted.class_id)
                 continue
-            turns.append(account)
+            turns.move_to_end(account)
             serves = not terms.tenants or wanted.tenant_id in terms.tenants
             if serves and account.valid_until > now:
                 account.left -= 1
@@ -143,15 +146,25 @@ class CreditLine:
             self.receiver.granted(grant, task)
         else:
             account.left += 1
-            self._list(account)
+            if self._accounts.get(account.terms.runner_id) is account and not account.withdrawn:
+                self._list(account)
         if account.withdrawn:
             self._settle_withdrawn(account)
 
     def _list(self, account: Account) -> None:
         """Give the account its turn in each of its classes."""
         for class_id in account.terms.class_ids - account.listed:
-            self._turns.setdefault(class_id, deque()).append(account)
+            self._turns.setdefault(class_id, OrderedDict())[account] = None
             account.listed.add(class_id)
+
+    def _unlist(self, account: Account) -> None:
+        """The account gets no more turns."""
+        for class_id in account.listed:
+            turns = self._turns[class_id]
+            del turns[account]
+            if not turns:
+                del self._turns[class_id]
+        account.listed.clear()
 
     def _settle_withdrawn(self, account: Account) -> None:
         runner_id = account.terms.runner_id
