@@ -34,7 +34,7 @@ def open_line() -> tuple[CreditBook, CreditLine, Uses]:
 
 
 def runners(grants: list[Grant | None]) -> list[str | None]:
-    return [grant and grant.terms.runner_id for grant in grants]
+    return [None if grant is None else grant.terms.runner_id for grant in grants]
 
 
 def test_runners_take_turns() -> None:
