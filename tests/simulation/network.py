@@ -10,10 +10,13 @@ from typing import Any
 import grpc.aio
 
 from taskyard.errors import StorageUnavailable
+from taskyard.v1 import lease_pb2
 from taskyard.v1 import lease_service_pb2 as leases
 from taskyard.v1.runner_link_service_pb2 import ConnectRequest, ConnectResponse
 from taskyard_kit.auth import Kind, Principal, set_principal
 from taskyard_scheduler.rpc.link import RunnerLinkServicer
+from taskyard_taskdb.domain.credit import Grant
+from taskyard_taskdb.rpc.credit import apply_credit
 from tests.simulation.store import Store
 
 
@@ -95,12 +98,69 @@ class Stream:
         self.down.put(message.SerializeToString())
 
 
+class CreditStream:
+    """A scheduler's KeepCredit: both directions are late, either may break off with what is under way."""
+
+    BROKEN = object()
+
+    def __init__(self, store: Store, weather: Weather) -> None:
+        self._weather = weather
+        self._up, self._down = Pipe(weather), Pipe(weather)
+        self._line = store.credit.open("scheduler", self)
+        self._serving = asyncio.create_task(self._serve())
+
+    async def _serve(self) -> None:
+        while True:
+            apply_credit(self._line, leases.KeepCreditRequest.FromString(await self._up.get()))
+
+    # What the scheduler calls.
+
+    async def write(self, request: leases.KeepCreditRequest) -> None:
+        if self._weather.fails(0.01):
+            self._break_off()
+        self._up.put(request.SerializeToString())
+
+    async def read(self) -> leases.KeepCreditResponse | None:
+        message = await self._down.get()
+        if message is self.BROKEN:
+            raise StorageUnavailable("unknown")
+        return leases.KeepCreditResponse.FromString(message)
+
+    def cancel(self) -> None:
+        self._break_off()
+
+    def _break_off(self) -> None:
+        self._serving.cancel()
+        self._line.close()
+        self._down._queue.put_nowait(self.BROKEN)
+
+    # What the credit line calls.
+
+    def granted(self, grant: Grant, task: object) -> None:
+        assert isinstance(task, lease_pb2.Assignment)
+        terms = grant.terms
+        message = leases.KeepCreditResponse()
+        message.granted.add(
+            runner_id=terms.runner_id,
+            session_epoch=terms.session_epoch,
+            heartbeat_id=terms.heartbeat_id,
+            assignments=[task],
+        )
+        self._down.put(message.SerializeToString())
+
+    def settled(self, runner_id: str) -> None:
+        self._down.put(leases.KeepCreditResponse(settled=[runner_id]).SerializeToString())
+
+
 class SimTaskdb:
     """The store as one scheduler reaches it: calls may be late, lost, or done with the answer lost."""
 
     def __init__(self, store: Store, weather: Weather) -> None:
         self._store = store
         self._weather = weather
+
+    def keep_credit(self) -> CreditStream:
+        return CreditStream(self._store, self._weather)
 
     async def _call(self, work: Callable[[Any], Any], request: Any) -> Any:
         await asyncio.sleep(self._weather.delay())

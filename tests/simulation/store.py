@@ -16,6 +16,7 @@ from taskyard.v1 import lease_pb2, runner_pb2, task_pb2
 from taskyard.v1 import lease_service_pb2 as leases
 from taskyard.v1 import session_service_pb2 as sessions
 from taskyard_taskdb.domain import lifecycle
+from taskyard_taskdb.domain.credit import CreditBook, Wanted
 from taskyard_taskdb.domain.event import (
     Claimed,
     Created,
@@ -63,6 +64,10 @@ class Store:
     def __init__(self, clock: Callable[[], float], rng: random.Random) -> None:
         self._clock = clock
         self._rng = rng
+        self.credit = CreditBook("store", clock)
+        # Tasks that were leased when they were created.
+        self.eager: set[Key] = set()
+        self._waiting = 0
         self.tasks: dict[Key, TaskState] = {}
         self.specs: dict[Key, task_pb2.TaskSpec] = {}
         self.sessions: dict[str, SessionRow] = {}
@@ -86,8 +91,24 @@ class Store:
         spec.execution.command.program = "true"
         spec.execution.command.args.extend(args)
         self.specs[key] = spec
+        self._lease_on_credit(key)
         self._notify()
         return self.tasks[key].name
+
+    def _lease_on_credit(self, key: Key) -> None:
+        """Lease a new task to a runner with credit, if its session is current and nothing else waits."""
+        (grant,) = self.credit.take([Wanted(key[0], CLASS_ID, 10)])
+        if grant is None:
+            return
+        terms, session = grant.terms, self.sessions.get(grant.terms.runner_id)
+        current = session and session.epoch == terms.session_epoch and session.is_current(self.now)
+        if not current or any(task.claimable for other, task in self.tasks.items() if other != key):
+            grant.line.decide(grant, None)
+            return
+        claim = leases.RunnerClaim(runner_id=terms.runner_id, session_epoch=terms.session_epoch)
+        self._claim(key, claim, "", terms.lease_duration)
+        self.eager.add(key)
+        grant.line.decide(grant, self._assignment(key))
 
     def load(self, key: Key) -> TaskState:
         """The task with the expiry in force, which may be that of its session."""
@@ -133,11 +154,20 @@ class Store:
             tenant="default", class_id=CLASS_ID, kind=runner_pb2.EXECUTION_KIND_COMMAND
         )
         share = leases.TenantShare(tenant="default", weight=1, claimable_count=-1)
-        return leases.WatchQueueResponse(full=True, lanes=[self.lane()], classes=[wanted], tenants=[share])
+        return leases.WatchQueueResponse(
+            full=True, lanes=[self.lane()], classes=[wanted], tenants=[share], position=self._position()
+        )
+
+    def _position(self) -> leases.QueuePosition:
+        return leases.QueuePosition(replica_id=self.credit.replica_id, number=self.credit.position)
 
     def _notify(self) -> None:
+        lane = self.lane()
+        if lane.backlog > self._waiting:
+            self.credit.work_waits()
+        self._waiting = lane.backlog
         for watcher in self.watchers:
-            watcher(leases.WatchQueueResponse(lanes=[self.lane()]))
+            watcher(leases.WatchQueueResponse(lanes=[lane], position=self._position()))
 
     def claim_for_runners(self, request: leases.ClaimForRunnersRequest) -> leases.ClaimForRunnersResponse:
         results = [self._claim_for_runner(claim, request.request_id) for claim in request.runners]

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from taskyard.v1.lease_service_pb2 import KeepCreditResponse
+from taskyard_scheduler.credit import CreditKeeper
 from taskyard_scheduler.link_config import LinkConfig
 from taskyard_scheduler.rpc.link import RunnerLinkServicer
 from taskyard_scheduler.scheduler import Scheduler
@@ -31,7 +33,7 @@ STORM_SECONDS = 150.0
 CALM_SECONDS = 600.0
 
 
-async def simulate(seed: int) -> tuple[Store, list[Interval], bool]:
+async def simulate(seed: int, *, eager: bool = True) -> tuple[Store, list[Interval], bool]:
     """One run; the store and what really ran, and whether everything came to its end."""
     loop = asyncio.get_running_loop()
     rng = random.Random(seed)
@@ -43,7 +45,7 @@ async def simulate(seed: int) -> tuple[Store, list[Interval], bool]:
     for n in range(2):
         taskdb: Any = SimTaskdb(store, weather)
         config = LinkConfig(f"scheduler-{n}")
-        scheduler = Scheduler(taskdb, config, clock=loop.time, rng=random.Random(rng.random()))
+        scheduler = Scheduler(taskdb, config, eager=eager, clock=loop.time, rng=random.Random(rng.random()))
         tasks.append(asyncio.create_task(scheduler.run()))
         servicers.append(RunnerLinkServicer(scheduler))
     agents = [SimAgent(f"runner-{n}", servicers, weather, history) for n in range(3)]
@@ -99,8 +101,8 @@ def problems(store: Store, history: list[Interval], ended: bool) -> list[str]:
     return found
 
 
-def outcome(seed: int) -> list[str]:
-    return problems(*virtual_time.run(simulate(seed)))
+def outcome(seed: int, *, eager: bool = True) -> list[str]:
+    return problems(*virtual_time.run(simulate(seed, eager=eager)))
 
 
 @pytest.fixture(autouse=True)
@@ -115,6 +117,33 @@ def quiet() -> Any:
 def test_no_seed_loses_a_task_ends_one_twice_or_overlaps_runs(first: int) -> None:
     failed = {seed: found for seed in range(first, first + CHUNK) if (found := outcome(seed))}
     assert failed == {}
+
+
+@pytest.mark.timeout(600)
+def test_no_seed_does_so_without_credit() -> None:
+    failed = {seed: found for seed in range(CHUNK) if (found := outcome(seed, eager=False))}
+    assert failed == {}
+
+
+def test_many_tasks_are_leased_when_they_are_created() -> None:
+    stores = [virtual_time.run(simulate(seed))[0] for seed in range(10)]
+    assert sum(len(store.eager) for store in stores) > 10
+
+
+def test_it_fails_when_a_lease_on_credit_counts_from_a_later_heartbeat(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    take = CreditKeeper.take
+
+    def from_newest(self: CreditKeeper, response: KeepCreditResponse) -> None:
+        for granted in response.granted:
+            if session := self._fleet.sessions.get(granted.runner_id):
+                granted.heartbeat_id = session.heartbeat_id
+        take(self, response)
+
+    monkeypatch.setattr(CreditKeeper, "take", from_newest)
+    found = (problem for seed in range(200) for problem in outcome(seed))
+    assert any(problem.startswith("overlap") for problem in found)
 
 
 def test_it_fails_when_the_first_lease_counts_from_its_receipt(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,6 +89,8 @@ class FakeTaskdb(LeaseServiceServicer, SessionServiceServicer):
         self.lose_responses = 0
         # Whether it returns assignments in the packed form, as every taskdb of this version does.
         self.packs = True
+        # What KeepCredit sends; without it the RPC is unknown, as in an older taskdb.
+        self.credit: asyncio.Queue[leases.KeepCreditResponse] | None = None
         self.address = ""
         self._claims: dict[str, dict[str, list[str]]] = {}
         self._watchers: set[asyncio.Queue[leases.WatchQueueResponse]] = set()
@@ -231,6 +233,40 @@ class FakeTaskdb(LeaseServiceServicer, SessionServiceServicer):
                 yield await steps.get()
         finally:
             self._watchers.discard(steps)
+
+    async def KeepCredit(
+        self, requests: AsyncIterator[leases.KeepCreditRequest], context: Context
+    ) -> AsyncIterator[leases.KeepCreditResponse]:
+        if self.credit is None:
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, "unknown")
+
+        async def read() -> None:
+            async for request in requests:
+                await self._enter("KeepCredit", request, context)
+
+        reading = asyncio.create_task(read())
+        try:
+            while True:
+                yield await self.credit.get()
+        finally:
+            reading.cancel()
+
+    def lease_on_credit(
+        self, runner_id: str, *, epoch: int, heartbeat_id: int, **fields: Any
+    ) -> lease_pb2.Assignment:
+        """A task that is leased when it is created, and sent on the stream of KeepCredit."""
+        (name,) = self.add_tasks(1, publish=False, **fields)
+        task = self.tasks[name]
+        self.queue[task.lane].remove(task)
+        task.generation, task.lease_id, task.runner_id = 1, random.getrandbits(53), runner_id
+        task.phase = task_pb2.TASK_PHASE_SCHEDULED
+        response = leases.KeepCreditResponse()
+        granted = response.granted.add(runner_id=runner_id, session_epoch=epoch, heartbeat_id=heartbeat_id)
+        made = granted.assignments.add(lease=task.lease, spec=task.spec, attempt=1)
+        made.lease_ttl.FromSeconds(2)
+        assert self.credit is not None
+        self.credit.put_nowait(response)
+        return made
 
     async def ClaimForRunners(
         self, request: leases.ClaimForRunnersRequest, context: Context

@@ -1532,7 +1532,9 @@ type WatchQueueResponse struct {
 	// Runners whose drain, labels or deletion changed.
 	Runners []*Runner `protobuf:"bytes,6,rep,name=runners,proto3" json:"runners,omitempty"`
 	// The server is about to end the stream; connect again.
-	Closing       bool `protobuf:"varint,7,opt,name=closing,proto3" json:"closing,omitempty"`
+	Closing bool `protobuf:"varint,7,opt,name=closing,proto3" json:"closing,omitempty"`
+	// How far the queue was read; for KeepCreditRequest.
+	Position      *QueuePosition `protobuf:"bytes,8,opt,name=position,proto3" json:"position,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1616,6 +1618,388 @@ func (x *WatchQueueResponse) GetClosing() bool {
 	return false
 }
 
+func (x *WatchQueueResponse) GetPosition() *QueuePosition {
+	if x != nil {
+		return x.Position
+	}
+	return nil
+}
+
+// A place in the order in which a replica of taskdb learned of work that waits.
+type QueuePosition struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The replica's process.
+	ReplicaId string `protobuf:"bytes,1,opt,name=replica_id,json=replicaId,proto3" json:"replica_id,omitempty"`
+	// Counts up; a response with this number contains all work up to it.
+	Number        int64 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QueuePosition) Reset() {
+	*x = QueuePosition{}
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueuePosition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueuePosition) ProtoMessage() {}
+
+func (x *QueuePosition) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueuePosition.ProtoReflect.Descriptor instead.
+func (*QueuePosition) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *QueuePosition) GetReplicaId() string {
+	if x != nil {
+		return x.ReplicaId
+	}
+	return ""
+}
+
+func (x *QueuePosition) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+// Credit that is given, changed or withdrawn.  Any message keeps the credit of the whole stream valid.
+type KeepCreditRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the last response of WatchQueue that the scheduler has considered.  The credit is not
+	// used once the replica knows of work that came later: it may have to go first.
+	Position *QueuePosition `protobuf:"bytes,1,opt,name=position,proto3" json:"position,omitempty"`
+	// The credit of the stream is not used after this time, unless another message arrives.
+	ValidFor *durationpb.Duration `protobuf:"bytes,2,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
+	// Runners whose credit changes.
+	Runners []*RunnerCredit `protobuf:"bytes,3,rep,name=runners,proto3" json:"runners,omitempty"`
+	// Scheduler instance; the first message decides.
+	SchedulerId   string `protobuf:"bytes,4,opt,name=scheduler_id,json=schedulerId,proto3" json:"scheduler_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeepCreditRequest) Reset() {
+	*x = KeepCreditRequest{}
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeepCreditRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeepCreditRequest) ProtoMessage() {}
+
+func (x *KeepCreditRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeepCreditRequest.ProtoReflect.Descriptor instead.
+func (*KeepCreditRequest) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *KeepCreditRequest) GetPosition() *QueuePosition {
+	if x != nil {
+		return x.Position
+	}
+	return nil
+}
+
+func (x *KeepCreditRequest) GetValidFor() *durationpb.Duration {
+	if x != nil {
+		return x.ValidFor
+	}
+	return nil
+}
+
+func (x *KeepCreditRequest) GetRunners() []*RunnerCredit {
+	if x != nil {
+		return x.Runners
+	}
+	return nil
+}
+
+func (x *KeepCreditRequest) GetSchedulerId() string {
+	if x != nil {
+		return x.SchedulerId
+	}
+	return ""
+}
+
+// The credit of one runner.
+type RunnerCredit struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Runner.
+	RunnerId string `protobuf:"bytes,1,opt,name=runner_id,json=runnerId,proto3" json:"runner_id,omitempty"`
+	// Its session; leases are granted to this session only.
+	SessionEpoch int64 `protobuf:"varint,2,opt,name=session_epoch,json=sessionEpoch,proto3" json:"session_epoch,omitempty"`
+	// Places that are added to what is left of earlier ones of this session.
+	Places int32 `protobuf:"varint,3,opt,name=places,proto3" json:"places,omitempty"`
+	// Last heartbeat of the runner that the scheduler has received; its assignments name it.
+	HeartbeatId int64 `protobuf:"varint,4,opt,name=heartbeat_id,json=heartbeatId,proto3" json:"heartbeat_id,omitempty"`
+	// The credit of this runner is not used after this time.
+	ValidFor *durationpb.Duration `protobuf:"bytes,5,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
+	// First lease of a task.
+	LeaseDuration *durationpb.Duration `protobuf:"bytes,6,opt,name=lease_duration,json=leaseDuration,proto3" json:"lease_duration,omitempty"`
+	// Placement classes that the runner may take.
+	ClassIds []int64 `protobuf:"fixed64,7,rep,packed,name=class_ids,json=classIds,proto3" json:"class_ids,omitempty"`
+	// Tenants that it serves; empty = all.
+	Tenants []string `protobuf:"bytes,8,rep,name=tenants,proto3" json:"tenants,omitempty"`
+	// What is left is withdrawn; KeepCreditResponse.settled follows.
+	Withdrawn     bool `protobuf:"varint,9,opt,name=withdrawn,proto3" json:"withdrawn,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunnerCredit) Reset() {
+	*x = RunnerCredit{}
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunnerCredit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunnerCredit) ProtoMessage() {}
+
+func (x *RunnerCredit) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunnerCredit.ProtoReflect.Descriptor instead.
+func (*RunnerCredit) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *RunnerCredit) GetRunnerId() string {
+	if x != nil {
+		return x.RunnerId
+	}
+	return ""
+}
+
+func (x *RunnerCredit) GetSessionEpoch() int64 {
+	if x != nil {
+		return x.SessionEpoch
+	}
+	return 0
+}
+
+func (x *RunnerCredit) GetPlaces() int32 {
+	if x != nil {
+		return x.Places
+	}
+	return 0
+}
+
+func (x *RunnerCredit) GetHeartbeatId() int64 {
+	if x != nil {
+		return x.HeartbeatId
+	}
+	return 0
+}
+
+func (x *RunnerCredit) GetValidFor() *durationpb.Duration {
+	if x != nil {
+		return x.ValidFor
+	}
+	return nil
+}
+
+func (x *RunnerCredit) GetLeaseDuration() *durationpb.Duration {
+	if x != nil {
+		return x.LeaseDuration
+	}
+	return nil
+}
+
+func (x *RunnerCredit) GetClassIds() []int64 {
+	if x != nil {
+		return x.ClassIds
+	}
+	return nil
+}
+
+func (x *RunnerCredit) GetTenants() []string {
+	if x != nil {
+		return x.Tenants
+	}
+	return nil
+}
+
+func (x *RunnerCredit) GetWithdrawn() bool {
+	if x != nil {
+		return x.Withdrawn
+	}
+	return false
+}
+
+// Uses of credit, in order.
+type KeepCreditResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Leased tasks; each took one place.
+	Granted []*EagerAssignments `protobuf:"bytes,1,rep,name=granted,proto3" json:"granted,omitempty"`
+	// Runners whose withdrawn credit is no longer used, by id: what took one of its places was sent before.
+	Settled       []string `protobuf:"bytes,2,rep,name=settled,proto3" json:"settled,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeepCreditResponse) Reset() {
+	*x = KeepCreditResponse{}
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeepCreditResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeepCreditResponse) ProtoMessage() {}
+
+func (x *KeepCreditResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeepCreditResponse.ProtoReflect.Descriptor instead.
+func (*KeepCreditResponse) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *KeepCreditResponse) GetGranted() []*EagerAssignments {
+	if x != nil {
+		return x.Granted
+	}
+	return nil
+}
+
+func (x *KeepCreditResponse) GetSettled() []string {
+	if x != nil {
+		return x.Settled
+	}
+	return nil
+}
+
+// Tasks that were leased to a runner when they were created.
+type EagerAssignments struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Runner.
+	RunnerId string `protobuf:"bytes,1,opt,name=runner_id,json=runnerId,proto3" json:"runner_id,omitempty"`
+	// Its session.
+	SessionEpoch int64 `protobuf:"varint,2,opt,name=session_epoch,json=sessionEpoch,proto3" json:"session_epoch,omitempty"`
+	// RunnerCredit.heartbeat_id of the credit.
+	HeartbeatId int64 `protobuf:"varint,3,opt,name=heartbeat_id,json=heartbeatId,proto3" json:"heartbeat_id,omitempty"`
+	// The tasks.
+	Assignments   []*Assignment `protobuf:"bytes,4,rep,name=assignments,proto3" json:"assignments,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EagerAssignments) Reset() {
+	*x = EagerAssignments{}
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EagerAssignments) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EagerAssignments) ProtoMessage() {}
+
+func (x *EagerAssignments) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EagerAssignments.ProtoReflect.Descriptor instead.
+func (*EagerAssignments) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *EagerAssignments) GetRunnerId() string {
+	if x != nil {
+		return x.RunnerId
+	}
+	return ""
+}
+
+func (x *EagerAssignments) GetSessionEpoch() int64 {
+	if x != nil {
+		return x.SessionEpoch
+	}
+	return 0
+}
+
+func (x *EagerAssignments) GetHeartbeatId() int64 {
+	if x != nil {
+		return x.HeartbeatId
+	}
+	return 0
+}
+
+func (x *EagerAssignments) GetAssignments() []*Assignment {
+	if x != nil {
+		return x.Assignments
+	}
+	return nil
+}
+
 // A lane with claimable work.
 type Lane struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1635,7 +2019,7 @@ type Lane struct {
 
 func (x *Lane) Reset() {
 	*x = Lane{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[26]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1647,7 +2031,7 @@ func (x *Lane) String() string {
 func (*Lane) ProtoMessage() {}
 
 func (x *Lane) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[26]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1660,7 +2044,7 @@ func (x *Lane) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lane.ProtoReflect.Descriptor instead.
 func (*Lane) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{26}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Lane) GetTenant() string {
@@ -1723,7 +2107,7 @@ type PlacementClass struct {
 
 func (x *PlacementClass) Reset() {
 	*x = PlacementClass{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[27]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1735,7 +2119,7 @@ func (x *PlacementClass) String() string {
 func (*PlacementClass) ProtoMessage() {}
 
 func (x *PlacementClass) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[27]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1748,7 +2132,7 @@ func (x *PlacementClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlacementClass.ProtoReflect.Descriptor instead.
 func (*PlacementClass) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{27}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PlacementClass) GetTenant() string {
@@ -1834,7 +2218,7 @@ type TenantShare struct {
 
 func (x *TenantShare) Reset() {
 	*x = TenantShare{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[28]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1846,7 +2230,7 @@ func (x *TenantShare) String() string {
 func (*TenantShare) ProtoMessage() {}
 
 func (x *TenantShare) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[28]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1859,7 +2243,7 @@ func (x *TenantShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TenantShare.ProtoReflect.Descriptor instead.
 func (*TenantShare) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{28}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TenantShare) GetTenant() string {
@@ -1938,7 +2322,7 @@ type RunnerVerdicts struct {
 
 func (x *RunnerVerdicts) Reset() {
 	*x = RunnerVerdicts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[29]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1950,7 +2334,7 @@ func (x *RunnerVerdicts) String() string {
 func (*RunnerVerdicts) ProtoMessage() {}
 
 func (x *RunnerVerdicts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[29]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1963,7 +2347,7 @@ func (x *RunnerVerdicts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunnerVerdicts.ProtoReflect.Descriptor instead.
 func (*RunnerVerdicts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{29}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RunnerVerdicts) GetRunnerId() string {
@@ -1998,7 +2382,7 @@ type ReadExplainFactsRequest struct {
 
 func (x *ReadExplainFactsRequest) Reset() {
 	*x = ReadExplainFactsRequest{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[30]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2010,7 +2394,7 @@ func (x *ReadExplainFactsRequest) String() string {
 func (*ReadExplainFactsRequest) ProtoMessage() {}
 
 func (x *ReadExplainFactsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[30]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2023,7 +2407,7 @@ func (x *ReadExplainFactsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadExplainFactsRequest.ProtoReflect.Descriptor instead.
 func (*ReadExplainFactsRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{30}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ReadExplainFactsRequest) GetTenant() string {
@@ -2113,7 +2497,7 @@ type ReadExplainFactsResponse struct {
 
 func (x *ReadExplainFactsResponse) Reset() {
 	*x = ReadExplainFactsResponse{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[31]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2125,7 +2509,7 @@ func (x *ReadExplainFactsResponse) String() string {
 func (*ReadExplainFactsResponse) ProtoMessage() {}
 
 func (x *ReadExplainFactsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[31]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2138,7 +2522,7 @@ func (x *ReadExplainFactsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadExplainFactsResponse.ProtoReflect.Descriptor instead.
 func (*ReadExplainFactsResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{31}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ReadExplainFactsResponse) GetReadTime() *timestamppb.Timestamp {
@@ -2270,7 +2654,7 @@ type LimitFacts struct {
 
 func (x *LimitFacts) Reset() {
 	*x = LimitFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[32]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2282,7 +2666,7 @@ func (x *LimitFacts) String() string {
 func (*LimitFacts) ProtoMessage() {}
 
 func (x *LimitFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[32]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2295,7 +2679,7 @@ func (x *LimitFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitFacts.ProtoReflect.Descriptor instead.
 func (*LimitFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{32}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *LimitFacts) GetLimit() string {
@@ -2392,7 +2776,7 @@ type DependencyFacts struct {
 
 func (x *DependencyFacts) Reset() {
 	*x = DependencyFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[33]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2404,7 +2788,7 @@ func (x *DependencyFacts) String() string {
 func (*DependencyFacts) ProtoMessage() {}
 
 func (x *DependencyFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[33]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2417,7 +2801,7 @@ func (x *DependencyFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DependencyFacts.ProtoReflect.Descriptor instead.
 func (*DependencyFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{33}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DependencyFacts) GetTask() string {
@@ -2475,7 +2859,7 @@ type TaskFacts struct {
 
 func (x *TaskFacts) Reset() {
 	*x = TaskFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[34]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2487,7 +2871,7 @@ func (x *TaskFacts) String() string {
 func (*TaskFacts) ProtoMessage() {}
 
 func (x *TaskFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[34]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2500,7 +2884,7 @@ func (x *TaskFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskFacts.ProtoReflect.Descriptor instead.
 func (*TaskFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{34}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *TaskFacts) GetPhase() TaskPhase {
@@ -2583,7 +2967,7 @@ type SlotFacts struct {
 
 func (x *SlotFacts) Reset() {
 	*x = SlotFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[35]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2595,7 +2979,7 @@ func (x *SlotFacts) String() string {
 func (*SlotFacts) ProtoMessage() {}
 
 func (x *SlotFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[35]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2608,7 +2992,7 @@ func (x *SlotFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotFacts.ProtoReflect.Descriptor instead.
 func (*SlotFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{35}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SlotFacts) GetSlot() string {
@@ -2664,7 +3048,7 @@ type TenantFacts struct {
 
 func (x *TenantFacts) Reset() {
 	*x = TenantFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[36]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2676,7 +3060,7 @@ func (x *TenantFacts) String() string {
 func (*TenantFacts) ProtoMessage() {}
 
 func (x *TenantFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[36]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2689,7 +3073,7 @@ func (x *TenantFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TenantFacts.ProtoReflect.Descriptor instead.
 func (*TenantFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{36}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *TenantFacts) GetShare() *TenantShare {
@@ -2763,7 +3147,7 @@ type TaskTypeFacts struct {
 
 func (x *TaskTypeFacts) Reset() {
 	*x = TaskTypeFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[37]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2775,7 +3159,7 @@ func (x *TaskTypeFacts) String() string {
 func (*TaskTypeFacts) ProtoMessage() {}
 
 func (x *TaskTypeFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[37]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2788,7 +3172,7 @@ func (x *TaskTypeFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskTypeFacts.ProtoReflect.Descriptor instead.
 func (*TaskTypeFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{37}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *TaskTypeFacts) GetName() string {
@@ -2829,7 +3213,7 @@ type QuarantineFacts struct {
 
 func (x *QuarantineFacts) Reset() {
 	*x = QuarantineFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[38]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2841,7 +3225,7 @@ func (x *QuarantineFacts) String() string {
 func (*QuarantineFacts) ProtoMessage() {}
 
 func (x *QuarantineFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[38]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2854,7 +3238,7 @@ func (x *QuarantineFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuarantineFacts.ProtoReflect.Descriptor instead.
 func (*QuarantineFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{38}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *QuarantineFacts) GetName() string {
@@ -2900,7 +3284,7 @@ type RunnerFacts struct {
 
 func (x *RunnerFacts) Reset() {
 	*x = RunnerFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[39]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2912,7 +3296,7 @@ func (x *RunnerFacts) String() string {
 func (*RunnerFacts) ProtoMessage() {}
 
 func (x *RunnerFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[39]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2925,7 +3309,7 @@ func (x *RunnerFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunnerFacts.ProtoReflect.Descriptor instead.
 func (*RunnerFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{39}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RunnerFacts) GetRunner() *Runner {
@@ -3045,7 +3429,7 @@ const file_taskyard_v1_lease_service_proto_rawDesc = "" +
 	"\x19ReadChildOutcomesResponse\x125\n" +
 	"\boutcomes\x18\x01 \x03(\v2\x19.taskyard.v1.ChildOutcomeR\boutcomes\"6\n" +
 	"\x11WatchQueueRequest\x12!\n" +
-	"\fscheduler_id\x18\x01 \x01(\tR\vschedulerId\"\xbe\x02\n" +
+	"\fscheduler_id\x18\x01 \x01(\tR\vschedulerId\"\xf6\x02\n" +
 	"\x12WatchQueueResponse\x12\x12\n" +
 	"\x04full\x18\x01 \x01(\bR\x04full\x12'\n" +
 	"\x05lanes\x18\x02 \x03(\v2\x11.taskyard.v1.LaneR\x05lanes\x125\n" +
@@ -3053,7 +3437,35 @@ const file_taskyard_v1_lease_service_proto_rawDesc = "" +
 	"\atenants\x18\x04 \x03(\v2\x18.taskyard.v1.TenantShareR\atenants\x127\n" +
 	"\bverdicts\x18\x05 \x03(\v2\x1b.taskyard.v1.RunnerVerdictsR\bverdicts\x12-\n" +
 	"\arunners\x18\x06 \x03(\v2\x13.taskyard.v1.RunnerR\arunners\x12\x18\n" +
-	"\aclosing\x18\a \x01(\bR\aclosing\"\xb8\x01\n" +
+	"\aclosing\x18\a \x01(\bR\aclosing\x126\n" +
+	"\bposition\x18\b \x01(\v2\x1a.taskyard.v1.QueuePositionR\bposition\"F\n" +
+	"\rQueuePosition\x12\x1d\n" +
+	"\n" +
+	"replica_id\x18\x01 \x01(\tR\treplicaId\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\x03R\x06number\"\xdb\x01\n" +
+	"\x11KeepCreditRequest\x126\n" +
+	"\bposition\x18\x01 \x01(\v2\x1a.taskyard.v1.QueuePositionR\bposition\x126\n" +
+	"\tvalid_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\x123\n" +
+	"\arunners\x18\x03 \x03(\v2\x19.taskyard.v1.RunnerCreditR\arunners\x12!\n" +
+	"\fscheduler_id\x18\x04 \x01(\tR\vschedulerId\"\xda\x02\n" +
+	"\fRunnerCredit\x12\x1b\n" +
+	"\trunner_id\x18\x01 \x01(\tR\brunnerId\x12#\n" +
+	"\rsession_epoch\x18\x02 \x01(\x03R\fsessionEpoch\x12\x16\n" +
+	"\x06places\x18\x03 \x01(\x05R\x06places\x12!\n" +
+	"\fheartbeat_id\x18\x04 \x01(\x03R\vheartbeatId\x126\n" +
+	"\tvalid_for\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\x12@\n" +
+	"\x0elease_duration\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\rleaseDuration\x12\x1b\n" +
+	"\tclass_ids\x18\a \x03(\x10R\bclassIds\x12\x18\n" +
+	"\atenants\x18\b \x03(\tR\atenants\x12\x1c\n" +
+	"\twithdrawn\x18\t \x01(\bR\twithdrawn\"g\n" +
+	"\x12KeepCreditResponse\x127\n" +
+	"\agranted\x18\x01 \x03(\v2\x1d.taskyard.v1.EagerAssignmentsR\agranted\x12\x18\n" +
+	"\asettled\x18\x02 \x03(\tR\asettled\"\xb2\x01\n" +
+	"\x10EagerAssignments\x12\x1b\n" +
+	"\trunner_id\x18\x01 \x01(\tR\brunnerId\x12#\n" +
+	"\rsession_epoch\x18\x02 \x01(\x03R\fsessionEpoch\x12!\n" +
+	"\fheartbeat_id\x18\x03 \x01(\x03R\vheartbeatId\x129\n" +
+	"\vassignments\x18\x04 \x03(\v2\x17.taskyard.v1.AssignmentR\vassignments\"\xb8\x01\n" +
 	"\x04Lane\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12&\n" +
 	"\x03key\x18\x02 \x01(\v2\x14.taskyard.v1.LaneKeyR\x03key\x12B\n" +
@@ -3167,7 +3579,7 @@ const file_taskyard_v1_lease_service_proto_rawDesc = "" +
 	"\x06runner\x18\x01 \x01(\v2\x13.taskyard.v1.RunnerR\x06runner\x12\x1d\n" +
 	"\n" +
 	"task_types\x18\x02 \x03(\tR\ttaskTypes\x12=\n" +
-	"\x0efree_resources\x18\x03 \x01(\v2\x16.taskyard.v1.ResourcesR\rfreeResources2\xa2\a\n" +
+	"\x0efree_resources\x18\x03 \x01(\v2\x16.taskyard.v1.ResourcesR\rfreeResources2\xf5\a\n" +
 	"\fLeaseService\x12\\\n" +
 	"\x0fClaimForRunners\x12#.taskyard.v1.ClaimForRunnersRequest\x1a$.taskyard.v1.ClaimForRunnersResponse\x12P\n" +
 	"\vRenewLeases\x12\x1f.taskyard.v1.RenewLeasesRequest\x1a .taskyard.v1.RenewLeasesResponse\x12M\n" +
@@ -3180,7 +3592,9 @@ const file_taskyard_v1_lease_service_proto_rawDesc = "" +
 	"\x10CreateChildTasks\x12$.taskyard.v1.CreateChildTasksRequest\x1a%.taskyard.v1.CreateChildTasksResponse\x12b\n" +
 	"\x11ReadChildOutcomes\x12%.taskyard.v1.ReadChildOutcomesRequest\x1a&.taskyard.v1.ReadChildOutcomesResponse\x12O\n" +
 	"\n" +
-	"WatchQueue\x12\x1e.taskyard.v1.WatchQueueRequest\x1a\x1f.taskyard.v1.WatchQueueResponse0\x01\x12_\n" +
+	"WatchQueue\x12\x1e.taskyard.v1.WatchQueueRequest\x1a\x1f.taskyard.v1.WatchQueueResponse0\x01\x12Q\n" +
+	"\n" +
+	"KeepCredit\x12\x1e.taskyard.v1.KeepCreditRequest\x1a\x1f.taskyard.v1.KeepCreditResponse(\x010\x01\x12_\n" +
 	"\x10ReadExplainFacts\x12$.taskyard.v1.ReadExplainFactsRequest\x1a%.taskyard.v1.ReadExplainFactsResponseB;\n" +
 	"\x0fdev.taskyard.v1P\x01Z&taskyard.dev/go/taskyard/v1;taskyardv1b\x06proto3"
 
@@ -3196,7 +3610,7 @@ func file_taskyard_v1_lease_service_proto_rawDescGZIP() []byte {
 	return file_taskyard_v1_lease_service_proto_rawDescData
 }
 
-var file_taskyard_v1_lease_service_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
+var file_taskyard_v1_lease_service_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_taskyard_v1_lease_service_proto_goTypes = []any{
 	(*ClaimForRunnersRequest)(nil),       // 0: taskyard.v1.ClaimForRunnersRequest
 	(*RunnerClaim)(nil),                  // 1: taskyard.v1.RunnerClaim
@@ -3224,137 +3638,152 @@ var file_taskyard_v1_lease_service_proto_goTypes = []any{
 	(*ReadChildOutcomesResponse)(nil),    // 23: taskyard.v1.ReadChildOutcomesResponse
 	(*WatchQueueRequest)(nil),            // 24: taskyard.v1.WatchQueueRequest
 	(*WatchQueueResponse)(nil),           // 25: taskyard.v1.WatchQueueResponse
-	(*Lane)(nil),                         // 26: taskyard.v1.Lane
-	(*PlacementClass)(nil),               // 27: taskyard.v1.PlacementClass
-	(*TenantShare)(nil),                  // 28: taskyard.v1.TenantShare
-	(*RunnerVerdicts)(nil),               // 29: taskyard.v1.RunnerVerdicts
-	(*ReadExplainFactsRequest)(nil),      // 30: taskyard.v1.ReadExplainFactsRequest
-	(*ReadExplainFactsResponse)(nil),     // 31: taskyard.v1.ReadExplainFactsResponse
-	(*LimitFacts)(nil),                   // 32: taskyard.v1.LimitFacts
-	(*DependencyFacts)(nil),              // 33: taskyard.v1.DependencyFacts
-	(*TaskFacts)(nil),                    // 34: taskyard.v1.TaskFacts
-	(*SlotFacts)(nil),                    // 35: taskyard.v1.SlotFacts
-	(*TenantFacts)(nil),                  // 36: taskyard.v1.TenantFacts
-	(*TaskTypeFacts)(nil),                // 37: taskyard.v1.TaskTypeFacts
-	(*QuarantineFacts)(nil),              // 38: taskyard.v1.QuarantineFacts
-	(*RunnerFacts)(nil),                  // 39: taskyard.v1.RunnerFacts
-	(*Resources)(nil),                    // 40: taskyard.v1.Resources
-	(*durationpb.Duration)(nil),          // 41: google.protobuf.Duration
-	(*Assignment)(nil),                   // 42: taskyard.v1.Assignment
-	(*status.Status)(nil),                // 43: google.rpc.Status
-	(*LeaseRef)(nil),                     // 44: taskyard.v1.LeaseRef
-	(*LeaseVerdict)(nil),                 // 45: taskyard.v1.LeaseVerdict
-	(*RunReport)(nil),                    // 46: taskyard.v1.RunReport
-	(*ReportResult)(nil),                 // 47: taskyard.v1.ReportResult
-	(*LogBatch)(nil),                     // 48: taskyard.v1.LogBatch
-	(*CheckpointChunk)(nil),              // 49: taskyard.v1.CheckpointChunk
-	(*Checkpoint)(nil),                   // 50: taskyard.v1.Checkpoint
-	(*ChildTask)(nil),                    // 51: taskyard.v1.ChildTask
-	(*ChildOutcome)(nil),                 // 52: taskyard.v1.ChildOutcome
-	(*Runner)(nil),                       // 53: taskyard.v1.Runner
-	(*timestamppb.Timestamp)(nil),        // 54: google.protobuf.Timestamp
-	(ExecutionKind)(0),                   // 55: taskyard.v1.ExecutionKind
-	(*Placement)(nil),                    // 56: taskyard.v1.Placement
-	(TenantTier)(0),                      // 57: taskyard.v1.TenantTier
-	(*TaskSpec)(nil),                     // 58: taskyard.v1.TaskSpec
-	(TaskPhase)(0),                       // 59: taskyard.v1.TaskPhase
-	(DependencyCondition)(0),             // 60: taskyard.v1.DependencyCondition
-	(PendingReason)(0),                   // 61: taskyard.v1.PendingReason
+	(*QueuePosition)(nil),                // 26: taskyard.v1.QueuePosition
+	(*KeepCreditRequest)(nil),            // 27: taskyard.v1.KeepCreditRequest
+	(*RunnerCredit)(nil),                 // 28: taskyard.v1.RunnerCredit
+	(*KeepCreditResponse)(nil),           // 29: taskyard.v1.KeepCreditResponse
+	(*EagerAssignments)(nil),             // 30: taskyard.v1.EagerAssignments
+	(*Lane)(nil),                         // 31: taskyard.v1.Lane
+	(*PlacementClass)(nil),               // 32: taskyard.v1.PlacementClass
+	(*TenantShare)(nil),                  // 33: taskyard.v1.TenantShare
+	(*RunnerVerdicts)(nil),               // 34: taskyard.v1.RunnerVerdicts
+	(*ReadExplainFactsRequest)(nil),      // 35: taskyard.v1.ReadExplainFactsRequest
+	(*ReadExplainFactsResponse)(nil),     // 36: taskyard.v1.ReadExplainFactsResponse
+	(*LimitFacts)(nil),                   // 37: taskyard.v1.LimitFacts
+	(*DependencyFacts)(nil),              // 38: taskyard.v1.DependencyFacts
+	(*TaskFacts)(nil),                    // 39: taskyard.v1.TaskFacts
+	(*SlotFacts)(nil),                    // 40: taskyard.v1.SlotFacts
+	(*TenantFacts)(nil),                  // 41: taskyard.v1.TenantFacts
+	(*TaskTypeFacts)(nil),                // 42: taskyard.v1.TaskTypeFacts
+	(*QuarantineFacts)(nil),              // 43: taskyard.v1.QuarantineFacts
+	(*RunnerFacts)(nil),                  // 44: taskyard.v1.RunnerFacts
+	(*Resources)(nil),                    // 45: taskyard.v1.Resources
+	(*durationpb.Duration)(nil),          // 46: google.protobuf.Duration
+	(*Assignment)(nil),                   // 47: taskyard.v1.Assignment
+	(*status.Status)(nil),                // 48: google.rpc.Status
+	(*LeaseRef)(nil),                     // 49: taskyard.v1.LeaseRef
+	(*LeaseVerdict)(nil),                 // 50: taskyard.v1.LeaseVerdict
+	(*RunReport)(nil),                    // 51: taskyard.v1.RunReport
+	(*ReportResult)(nil),                 // 52: taskyard.v1.ReportResult
+	(*LogBatch)(nil),                     // 53: taskyard.v1.LogBatch
+	(*CheckpointChunk)(nil),              // 54: taskyard.v1.CheckpointChunk
+	(*Checkpoint)(nil),                   // 55: taskyard.v1.Checkpoint
+	(*ChildTask)(nil),                    // 56: taskyard.v1.ChildTask
+	(*ChildOutcome)(nil),                 // 57: taskyard.v1.ChildOutcome
+	(*Runner)(nil),                       // 58: taskyard.v1.Runner
+	(*timestamppb.Timestamp)(nil),        // 59: google.protobuf.Timestamp
+	(ExecutionKind)(0),                   // 60: taskyard.v1.ExecutionKind
+	(*Placement)(nil),                    // 61: taskyard.v1.Placement
+	(TenantTier)(0),                      // 62: taskyard.v1.TenantTier
+	(*TaskSpec)(nil),                     // 63: taskyard.v1.TaskSpec
+	(TaskPhase)(0),                       // 64: taskyard.v1.TaskPhase
+	(DependencyCondition)(0),             // 65: taskyard.v1.DependencyCondition
+	(PendingReason)(0),                   // 66: taskyard.v1.PendingReason
 }
 var file_taskyard_v1_lease_service_proto_depIdxs = []int32{
 	1,  // 0: taskyard.v1.ClaimForRunnersRequest.runners:type_name -> taskyard.v1.RunnerClaim
-	40, // 1: taskyard.v1.RunnerClaim.budget:type_name -> taskyard.v1.Resources
-	41, // 2: taskyard.v1.RunnerClaim.lease_duration:type_name -> google.protobuf.Duration
+	45, // 1: taskyard.v1.RunnerClaim.budget:type_name -> taskyard.v1.Resources
+	46, // 2: taskyard.v1.RunnerClaim.lease_duration:type_name -> google.protobuf.Duration
 	2,  // 3: taskyard.v1.RunnerClaim.tenants:type_name -> taskyard.v1.TenantClaim
 	3,  // 4: taskyard.v1.TenantClaim.lanes:type_name -> taskyard.v1.LaneClaim
 	4,  // 5: taskyard.v1.LaneClaim.lane:type_name -> taskyard.v1.LaneKey
-	41, // 6: taskyard.v1.LaneClaim.offset:type_name -> google.protobuf.Duration
-	40, // 7: taskyard.v1.LaneClaim.cost:type_name -> taskyard.v1.Resources
+	46, // 6: taskyard.v1.LaneClaim.offset:type_name -> google.protobuf.Duration
+	45, // 7: taskyard.v1.LaneClaim.cost:type_name -> taskyard.v1.Resources
 	6,  // 8: taskyard.v1.ClaimForRunnersResponse.results:type_name -> taskyard.v1.RunnerClaimResult
-	42, // 9: taskyard.v1.RunnerClaimResult.assignments:type_name -> taskyard.v1.Assignment
+	47, // 9: taskyard.v1.RunnerClaimResult.assignments:type_name -> taskyard.v1.Assignment
 	4,  // 10: taskyard.v1.RunnerClaimResult.drained_lanes:type_name -> taskyard.v1.LaneKey
-	43, // 11: taskyard.v1.RunnerClaimResult.error:type_name -> google.rpc.Status
+	48, // 11: taskyard.v1.RunnerClaimResult.error:type_name -> google.rpc.Status
 	7,  // 12: taskyard.v1.RunnerClaimResult.packed:type_name -> taskyard.v1.PackedAssignments
 	8,  // 13: taskyard.v1.PackedAssignments.workloads:type_name -> taskyard.v1.Workload
-	40, // 14: taskyard.v1.Workload.resources:type_name -> taskyard.v1.Resources
-	44, // 15: taskyard.v1.RenewLeasesRequest.leases:type_name -> taskyard.v1.LeaseRef
-	41, // 16: taskyard.v1.RenewLeasesRequest.lease_duration:type_name -> google.protobuf.Duration
-	45, // 17: taskyard.v1.RenewLeasesResponse.verdicts:type_name -> taskyard.v1.LeaseVerdict
+	45, // 14: taskyard.v1.Workload.resources:type_name -> taskyard.v1.Resources
+	49, // 15: taskyard.v1.RenewLeasesRequest.leases:type_name -> taskyard.v1.LeaseRef
+	46, // 16: taskyard.v1.RenewLeasesRequest.lease_duration:type_name -> google.protobuf.Duration
+	50, // 17: taskyard.v1.RenewLeasesResponse.verdicts:type_name -> taskyard.v1.LeaseVerdict
 	12, // 18: taskyard.v1.ReportRunsRequest.reports:type_name -> taskyard.v1.HolderReport
-	46, // 19: taskyard.v1.HolderReport.report:type_name -> taskyard.v1.RunReport
-	47, // 20: taskyard.v1.ReportRunsResponse.results:type_name -> taskyard.v1.ReportResult
-	48, // 21: taskyard.v1.AppendLogsRequest.batches:type_name -> taskyard.v1.LogBatch
-	43, // 22: taskyard.v1.AppendLogsResponse.results:type_name -> google.rpc.Status
-	49, // 23: taskyard.v1.WriteCheckpointRequest.chunk:type_name -> taskyard.v1.CheckpointChunk
-	50, // 24: taskyard.v1.WriteCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
-	44, // 25: taskyard.v1.ReadLeasedCheckpointRequest.lease:type_name -> taskyard.v1.LeaseRef
-	50, // 26: taskyard.v1.ReadLeasedCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
-	44, // 27: taskyard.v1.CreateChildTasksRequest.lease:type_name -> taskyard.v1.LeaseRef
-	51, // 28: taskyard.v1.CreateChildTasksRequest.children:type_name -> taskyard.v1.ChildTask
-	44, // 29: taskyard.v1.ReadChildOutcomesRequest.lease:type_name -> taskyard.v1.LeaseRef
-	52, // 30: taskyard.v1.ReadChildOutcomesResponse.outcomes:type_name -> taskyard.v1.ChildOutcome
-	26, // 31: taskyard.v1.WatchQueueResponse.lanes:type_name -> taskyard.v1.Lane
-	27, // 32: taskyard.v1.WatchQueueResponse.classes:type_name -> taskyard.v1.PlacementClass
-	28, // 33: taskyard.v1.WatchQueueResponse.tenants:type_name -> taskyard.v1.TenantShare
-	29, // 34: taskyard.v1.WatchQueueResponse.verdicts:type_name -> taskyard.v1.RunnerVerdicts
-	53, // 35: taskyard.v1.WatchQueueResponse.runners:type_name -> taskyard.v1.Runner
-	4,  // 36: taskyard.v1.Lane.key:type_name -> taskyard.v1.LaneKey
-	54, // 37: taskyard.v1.Lane.head_ready_time:type_name -> google.protobuf.Timestamp
-	55, // 38: taskyard.v1.PlacementClass.kind:type_name -> taskyard.v1.ExecutionKind
-	56, // 39: taskyard.v1.PlacementClass.placement:type_name -> taskyard.v1.Placement
-	40, // 40: taskyard.v1.PlacementClass.resources:type_name -> taskyard.v1.Resources
-	57, // 41: taskyard.v1.TenantShare.tier:type_name -> taskyard.v1.TenantTier
-	45, // 42: taskyard.v1.RunnerVerdicts.verdicts:type_name -> taskyard.v1.LeaseVerdict
-	58, // 43: taskyard.v1.ReadExplainFactsRequest.spec:type_name -> taskyard.v1.TaskSpec
-	54, // 44: taskyard.v1.ReadExplainFactsResponse.read_time:type_name -> google.protobuf.Timestamp
-	34, // 45: taskyard.v1.ReadExplainFactsResponse.task:type_name -> taskyard.v1.TaskFacts
-	35, // 46: taskyard.v1.ReadExplainFactsResponse.slot:type_name -> taskyard.v1.SlotFacts
-	36, // 47: taskyard.v1.ReadExplainFactsResponse.tenant:type_name -> taskyard.v1.TenantFacts
-	37, // 48: taskyard.v1.ReadExplainFactsResponse.task_type:type_name -> taskyard.v1.TaskTypeFacts
-	27, // 49: taskyard.v1.ReadExplainFactsResponse.placement_class:type_name -> taskyard.v1.PlacementClass
-	38, // 50: taskyard.v1.ReadExplainFactsResponse.quarantine:type_name -> taskyard.v1.QuarantineFacts
-	39, // 51: taskyard.v1.ReadExplainFactsResponse.runners:type_name -> taskyard.v1.RunnerFacts
-	33, // 52: taskyard.v1.ReadExplainFactsResponse.dependencies:type_name -> taskyard.v1.DependencyFacts
-	32, // 53: taskyard.v1.ReadExplainFactsResponse.limits:type_name -> taskyard.v1.LimitFacts
-	54, // 54: taskyard.v1.LimitFacts.open_time:type_name -> google.protobuf.Timestamp
-	59, // 55: taskyard.v1.DependencyFacts.phase:type_name -> taskyard.v1.TaskPhase
-	60, // 56: taskyard.v1.DependencyFacts.when:type_name -> taskyard.v1.DependencyCondition
-	59, // 57: taskyard.v1.TaskFacts.phase:type_name -> taskyard.v1.TaskPhase
-	61, // 58: taskyard.v1.TaskFacts.pending_reason:type_name -> taskyard.v1.PendingReason
-	54, // 59: taskyard.v1.TaskFacts.ready_time:type_name -> google.protobuf.Timestamp
-	54, // 60: taskyard.v1.TaskFacts.next_attempt_time:type_name -> google.protobuf.Timestamp
-	54, // 61: taskyard.v1.TaskFacts.lease_expire_time:type_name -> google.protobuf.Timestamp
-	54, // 62: taskyard.v1.SlotFacts.lease_expire_time:type_name -> google.protobuf.Timestamp
-	28, // 63: taskyard.v1.TenantFacts.share:type_name -> taskyard.v1.TenantShare
-	54, // 64: taskyard.v1.TenantFacts.rate_open_time:type_name -> google.protobuf.Timestamp
-	54, // 65: taskyard.v1.QuarantineFacts.create_time:type_name -> google.protobuf.Timestamp
-	53, // 66: taskyard.v1.RunnerFacts.runner:type_name -> taskyard.v1.Runner
-	40, // 67: taskyard.v1.RunnerFacts.free_resources:type_name -> taskyard.v1.Resources
-	0,  // 68: taskyard.v1.LeaseService.ClaimForRunners:input_type -> taskyard.v1.ClaimForRunnersRequest
-	9,  // 69: taskyard.v1.LeaseService.RenewLeases:input_type -> taskyard.v1.RenewLeasesRequest
-	11, // 70: taskyard.v1.LeaseService.ReportRuns:input_type -> taskyard.v1.ReportRunsRequest
-	14, // 71: taskyard.v1.LeaseService.AppendLogs:input_type -> taskyard.v1.AppendLogsRequest
-	16, // 72: taskyard.v1.LeaseService.WriteCheckpoint:input_type -> taskyard.v1.WriteCheckpointRequest
-	18, // 73: taskyard.v1.LeaseService.ReadLeasedCheckpoint:input_type -> taskyard.v1.ReadLeasedCheckpointRequest
-	20, // 74: taskyard.v1.LeaseService.CreateChildTasks:input_type -> taskyard.v1.CreateChildTasksRequest
-	22, // 75: taskyard.v1.LeaseService.ReadChildOutcomes:input_type -> taskyard.v1.ReadChildOutcomesRequest
-	24, // 76: taskyard.v1.LeaseService.WatchQueue:input_type -> taskyard.v1.WatchQueueRequest
-	30, // 77: taskyard.v1.LeaseService.ReadExplainFacts:input_type -> taskyard.v1.ReadExplainFactsRequest
-	5,  // 78: taskyard.v1.LeaseService.ClaimForRunners:output_type -> taskyard.v1.ClaimForRunnersResponse
-	10, // 79: taskyard.v1.LeaseService.RenewLeases:output_type -> taskyard.v1.RenewLeasesResponse
-	13, // 80: taskyard.v1.LeaseService.ReportRuns:output_type -> taskyard.v1.ReportRunsResponse
-	15, // 81: taskyard.v1.LeaseService.AppendLogs:output_type -> taskyard.v1.AppendLogsResponse
-	17, // 82: taskyard.v1.LeaseService.WriteCheckpoint:output_type -> taskyard.v1.WriteCheckpointResponse
-	19, // 83: taskyard.v1.LeaseService.ReadLeasedCheckpoint:output_type -> taskyard.v1.ReadLeasedCheckpointResponse
-	21, // 84: taskyard.v1.LeaseService.CreateChildTasks:output_type -> taskyard.v1.CreateChildTasksResponse
-	23, // 85: taskyard.v1.LeaseService.ReadChildOutcomes:output_type -> taskyard.v1.ReadChildOutcomesResponse
-	25, // 86: taskyard.v1.LeaseService.WatchQueue:output_type -> taskyard.v1.WatchQueueResponse
-	31, // 87: taskyard.v1.LeaseService.ReadExplainFacts:output_type -> taskyard.v1.ReadExplainFactsResponse
-	78, // [78:88] is the sub-list for method output_type
-	68, // [68:78] is the sub-list for method input_type
-	68, // [68:68] is the sub-list for extension type_name
-	68, // [68:68] is the sub-list for extension extendee
-	0,  // [0:68] is the sub-list for field type_name
+	51, // 19: taskyard.v1.HolderReport.report:type_name -> taskyard.v1.RunReport
+	52, // 20: taskyard.v1.ReportRunsResponse.results:type_name -> taskyard.v1.ReportResult
+	53, // 21: taskyard.v1.AppendLogsRequest.batches:type_name -> taskyard.v1.LogBatch
+	48, // 22: taskyard.v1.AppendLogsResponse.results:type_name -> google.rpc.Status
+	54, // 23: taskyard.v1.WriteCheckpointRequest.chunk:type_name -> taskyard.v1.CheckpointChunk
+	55, // 24: taskyard.v1.WriteCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
+	49, // 25: taskyard.v1.ReadLeasedCheckpointRequest.lease:type_name -> taskyard.v1.LeaseRef
+	55, // 26: taskyard.v1.ReadLeasedCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
+	49, // 27: taskyard.v1.CreateChildTasksRequest.lease:type_name -> taskyard.v1.LeaseRef
+	56, // 28: taskyard.v1.CreateChildTasksRequest.children:type_name -> taskyard.v1.ChildTask
+	49, // 29: taskyard.v1.ReadChildOutcomesRequest.lease:type_name -> taskyard.v1.LeaseRef
+	57, // 30: taskyard.v1.ReadChildOutcomesResponse.outcomes:type_name -> taskyard.v1.ChildOutcome
+	31, // 31: taskyard.v1.WatchQueueResponse.lanes:type_name -> taskyard.v1.Lane
+	32, // 32: taskyard.v1.WatchQueueResponse.classes:type_name -> taskyard.v1.PlacementClass
+	33, // 33: taskyard.v1.WatchQueueResponse.tenants:type_name -> taskyard.v1.TenantShare
+	34, // 34: taskyard.v1.WatchQueueResponse.verdicts:type_name -> taskyard.v1.RunnerVerdicts
+	58, // 35: taskyard.v1.WatchQueueResponse.runners:type_name -> taskyard.v1.Runner
+	26, // 36: taskyard.v1.WatchQueueResponse.position:type_name -> taskyard.v1.QueuePosition
+	26, // 37: taskyard.v1.KeepCreditRequest.position:type_name -> taskyard.v1.QueuePosition
+	46, // 38: taskyard.v1.KeepCreditRequest.valid_for:type_name -> google.protobuf.Duration
+	28, // 39: taskyard.v1.KeepCreditRequest.runners:type_name -> taskyard.v1.RunnerCredit
+	46, // 40: taskyard.v1.RunnerCredit.valid_for:type_name -> google.protobuf.Duration
+	46, // 41: taskyard.v1.RunnerCredit.lease_duration:type_name -> google.protobuf.Duration
+	30, // 42: taskyard.v1.KeepCreditResponse.granted:type_name -> taskyard.v1.EagerAssignments
+	47, // 43: taskyard.v1.EagerAssignments.assignments:type_name -> taskyard.v1.Assignment
+	4,  // 44: taskyard.v1.Lane.key:type_name -> taskyard.v1.LaneKey
+	59, // 45: taskyard.v1.Lane.head_ready_time:type_name -> google.protobuf.Timestamp
+	60, // 46: taskyard.v1.PlacementClass.kind:type_name -> taskyard.v1.ExecutionKind
+	61, // 47: taskyard.v1.PlacementClass.placement:type_name -> taskyard.v1.Placement
+	45, // 48: taskyard.v1.PlacementClass.resources:type_name -> taskyard.v1.Resources
+	62, // 49: taskyard.v1.TenantShare.tier:type_name -> taskyard.v1.TenantTier
+	50, // 50: taskyard.v1.RunnerVerdicts.verdicts:type_name -> taskyard.v1.LeaseVerdict
+	63, // 51: taskyard.v1.ReadExplainFactsRequest.spec:type_name -> taskyard.v1.TaskSpec
+	59, // 52: taskyard.v1.ReadExplainFactsResponse.read_time:type_name -> google.protobuf.Timestamp
+	39, // 53: taskyard.v1.ReadExplainFactsResponse.task:type_name -> taskyard.v1.TaskFacts
+	40, // 54: taskyard.v1.ReadExplainFactsResponse.slot:type_name -> taskyard.v1.SlotFacts
+	41, // 55: taskyard.v1.ReadExplainFactsResponse.tenant:type_name -> taskyard.v1.TenantFacts
+	42, // 56: taskyard.v1.ReadExplainFactsResponse.task_type:type_name -> taskyard.v1.TaskTypeFacts
+	32, // 57: taskyard.v1.ReadExplainFactsResponse.placement_class:type_name -> taskyard.v1.PlacementClass
+	43, // 58: taskyard.v1.ReadExplainFactsResponse.quarantine:type_name -> taskyard.v1.QuarantineFacts
+	44, // 59: taskyard.v1.ReadExplainFactsResponse.runners:type_name -> taskyard.v1.RunnerFacts
+	38, // 60: taskyard.v1.ReadExplainFactsResponse.dependencies:type_name -> taskyard.v1.DependencyFacts
+	37, // 61: taskyard.v1.ReadExplainFactsResponse.limits:type_name -> taskyard.v1.LimitFacts
+	59, // 62: taskyard.v1.LimitFacts.open_time:type_name -> google.protobuf.Timestamp
+	64, // 63: taskyard.v1.DependencyFacts.phase:type_name -> taskyard.v1.TaskPhase
+	65, // 64: taskyard.v1.DependencyFacts.when:type_name -> taskyard.v1.DependencyCondition
+	64, // 65: taskyard.v1.TaskFacts.phase:type_name -> taskyard.v1.TaskPhase
+	66, // 66: taskyard.v1.TaskFacts.pending_reason:type_name -> taskyard.v1.PendingReason
+	59, // 67: taskyard.v1.TaskFacts.ready_time:type_name -> google.protobuf.Timestamp
+	59, // 68: taskyard.v1.TaskFacts.next_attempt_time:type_name -> google.protobuf.Timestamp
+	59, // 69: taskyard.v1.TaskFacts.lease_expire_time:type_name -> google.protobuf.Timestamp
+	59, // 70: taskyard.v1.SlotFacts.lease_expire_time:type_name -> google.protobuf.Timestamp
+	33, // 71: taskyard.v1.TenantFacts.share:type_name -> taskyard.v1.TenantShare
+	59, // 72: taskyard.v1.TenantFacts.rate_open_time:type_name -> google.protobuf.Timestamp
+	59, // 73: taskyard.v1.QuarantineFacts.create_time:type_name -> google.protobuf.Timestamp
+	58, // 74: taskyard.v1.RunnerFacts.runner:type_name -> taskyard.v1.Runner
+	45, // 75: taskyard.v1.RunnerFacts.free_resources:type_name -> taskyard.v1.Resources
+	0,  // 76: taskyard.v1.LeaseService.ClaimForRunners:input_type -> taskyard.v1.ClaimForRunnersRequest
+	9,  // 77: taskyard.v1.LeaseService.RenewLeases:input_type -> taskyard.v1.RenewLeasesRequest
+	11, // 78: taskyard.v1.LeaseService.ReportRuns:input_type -> taskyard.v1.ReportRunsRequest
+	14, // 79: taskyard.v1.LeaseService.AppendLogs:input_type -> taskyard.v1.AppendLogsRequest
+	16, // 80: taskyard.v1.LeaseService.WriteCheckpoint:input_type -> taskyard.v1.WriteCheckpointRequest
+	18, // 81: taskyard.v1.LeaseService.ReadLeasedCheckpoint:input_type -> taskyard.v1.ReadLeasedCheckpointRequest
+	20, // 82: taskyard.v1.LeaseService.CreateChildTasks:input_type -> taskyard.v1.CreateChildTasksRequest
+	22, // 83: taskyard.v1.LeaseService.ReadChildOutcomes:input_type -> taskyard.v1.ReadChildOutcomesRequest
+	24, // 84: taskyard.v1.LeaseService.WatchQueue:input_type -> taskyard.v1.WatchQueueRequest
+	27, // 85: taskyard.v1.LeaseService.KeepCredit:input_type -> taskyard.v1.KeepCreditRequest
+	35, // 86: taskyard.v1.LeaseService.ReadExplainFacts:input_type -> taskyard.v1.ReadExplainFactsRequest
+	5,  // 87: taskyard.v1.LeaseService.ClaimForRunners:output_type -> taskyard.v1.ClaimForRunnersResponse
+	10, // 88: taskyard.v1.LeaseService.RenewLeases:output_type -> taskyard.v1.RenewLeasesResponse
+	13, // 89: taskyard.v1.LeaseService.ReportRuns:output_type -> taskyard.v1.ReportRunsResponse
+	15, // 90: taskyard.v1.LeaseService.AppendLogs:output_type -> taskyard.v1.AppendLogsResponse
+	17, // 91: taskyard.v1.LeaseService.WriteCheckpoint:output_type -> taskyard.v1.WriteCheckpointResponse
+	19, // 92: taskyard.v1.LeaseService.ReadLeasedCheckpoint:output_type -> taskyard.v1.ReadLeasedCheckpointResponse
+	21, // 93: taskyard.v1.LeaseService.CreateChildTasks:output_type -> taskyard.v1.CreateChildTasksResponse
+	23, // 94: taskyard.v1.LeaseService.ReadChildOutcomes:output_type -> taskyard.v1.ReadChildOutcomesResponse
+	25, // 95: taskyard.v1.LeaseService.WatchQueue:output_type -> taskyard.v1.WatchQueueResponse
+	29, // 96: taskyard.v1.LeaseService.KeepCredit:output_type -> taskyard.v1.KeepCreditResponse
+	36, // 97: taskyard.v1.LeaseService.ReadExplainFacts:output_type -> taskyard.v1.ReadExplainFactsResponse
+	87, // [87:98] is the sub-list for method output_type
+	76, // [76:87] is the sub-list for method input_type
+	76, // [76:76] is the sub-list for extension type_name
+	76, // [76:76] is the sub-list for extension extendee
+	0,  // [0:76] is the sub-list for field type_name
 }
 
 func init() { file_taskyard_v1_lease_service_proto_init() }
@@ -3368,7 +3797,7 @@ func file_taskyard_v1_lease_service_proto_init() {
 	file_taskyard_v1_runner_proto_init()
 	file_taskyard_v1_task_proto_init()
 	file_taskyard_v1_tenant_proto_init()
-	file_taskyard_v1_lease_service_proto_msgTypes[30].OneofWrappers = []any{
+	file_taskyard_v1_lease_service_proto_msgTypes[35].OneofWrappers = []any{
 		(*ReadExplainFactsRequest_TaskId)(nil),
 		(*ReadExplainFactsRequest_Spec)(nil),
 	}
@@ -3378,7 +3807,7 @@ func file_taskyard_v1_lease_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taskyard_v1_lease_service_proto_rawDesc), len(file_taskyard_v1_lease_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   40,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

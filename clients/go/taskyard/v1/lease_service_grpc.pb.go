@@ -37,6 +37,7 @@ const (
 	LeaseService_CreateChildTasks_FullMethodName     = "/taskyard.v1.LeaseService/CreateChildTasks"
 	LeaseService_ReadChildOutcomes_FullMethodName    = "/taskyard.v1.LeaseService/ReadChildOutcomes"
 	LeaseService_WatchQueue_FullMethodName           = "/taskyard.v1.LeaseService/WatchQueue"
+	LeaseService_KeepCredit_FullMethodName           = "/taskyard.v1.LeaseService/KeepCredit"
 	LeaseService_ReadExplainFacts_FullMethodName     = "/taskyard.v1.LeaseService/ReadExplainFacts"
 )
 
@@ -89,6 +90,12 @@ type LeaseServiceClient interface {
 	// response is complete; a full one follows every 30 s and replaces lost updates.
 	// Errors: UNAVAILABLE (SERVER_DRAINING).
 	WatchQueue(ctx context.Context, in *WatchQueueRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchQueueResponse], error)
+	// Keeps credit: free places of the scheduler's runners.  A task that is created while one of
+	// them fits and nothing waits is leased in the transaction that creates it, and sent here.
+	// The credit lies with the replica that serves the stream and ends with the stream.  Safe to
+	// repeat: a new stream begins without credit.
+	// Errors: INVALID_ARGUMENT (FIELD_INVALID); UNAVAILABLE (SERVER_DRAINING).
+	KeepCredit(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[KeepCreditRequest, KeepCreditResponse], error)
 	// Reads in one snapshot what is needed to explain a task, or a spec as CreateTask would take
 	// it.  Safe to repeat.
 	// Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN); INVALID_ARGUMENT (FIELD_INVALID).
@@ -214,6 +221,19 @@ func (c *leaseServiceClient) WatchQueue(ctx context.Context, in *WatchQueueReque
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type LeaseService_WatchQueueClient = grpc.ServerStreamingClient[WatchQueueResponse]
 
+func (c *leaseServiceClient) KeepCredit(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[KeepCreditRequest, KeepCreditResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &LeaseService_ServiceDesc.Streams[3], LeaseService_KeepCredit_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[KeepCreditRequest, KeepCreditResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type LeaseService_KeepCreditClient = grpc.BidiStreamingClient[KeepCreditRequest, KeepCreditResponse]
+
 func (c *leaseServiceClient) ReadExplainFacts(ctx context.Context, in *ReadExplainFactsRequest, opts ...grpc.CallOption) (*ReadExplainFactsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ReadExplainFactsResponse)
@@ -273,6 +293,12 @@ type LeaseServiceServer interface {
 	// response is complete; a full one follows every 30 s and replaces lost updates.
 	// Errors: UNAVAILABLE (SERVER_DRAINING).
 	WatchQueue(*WatchQueueRequest, grpc.ServerStreamingServer[WatchQueueResponse]) error
+	// Keeps credit: free places of the scheduler's runners.  A task that is created while one of
+	// them fits and nothing waits is leased in the transaction that creates it, and sent here.
+	// The credit lies with the replica that serves the stream and ends with the stream.  Safe to
+	// repeat: a new stream begins without credit.
+	// Errors: INVALID_ARGUMENT (FIELD_INVALID); UNAVAILABLE (SERVER_DRAINING).
+	KeepCredit(grpc.BidiStreamingServer[KeepCreditRequest, KeepCreditResponse]) error
 	// Reads in one snapshot what is needed to explain a task, or a spec as CreateTask would take
 	// it.  Safe to repeat.
 	// Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN); INVALID_ARGUMENT (FIELD_INVALID).
@@ -313,6 +339,9 @@ func (UnimplementedLeaseServiceServer) ReadChildOutcomes(context.Context, *ReadC
 }
 func (UnimplementedLeaseServiceServer) WatchQueue(*WatchQueueRequest, grpc.ServerStreamingServer[WatchQueueResponse]) error {
 	return status.Error(codes.Unimplemented, "method WatchQueue not implemented")
+}
+func (UnimplementedLeaseServiceServer) KeepCredit(grpc.BidiStreamingServer[KeepCreditRequest, KeepCreditResponse]) error {
+	return status.Error(codes.Unimplemented, "method KeepCredit not implemented")
 }
 func (UnimplementedLeaseServiceServer) ReadExplainFacts(context.Context, *ReadExplainFactsRequest) (*ReadExplainFactsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReadExplainFacts not implemented")
@@ -475,6 +504,13 @@ func _LeaseService_WatchQueue_Handler(srv interface{}, stream grpc.ServerStream)
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type LeaseService_WatchQueueServer = grpc.ServerStreamingServer[WatchQueueResponse]
 
+func _LeaseService_KeepCredit_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(LeaseServiceServer).KeepCredit(&grpc.GenericServerStream[KeepCreditRequest, KeepCreditResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type LeaseService_KeepCreditServer = grpc.BidiStreamingServer[KeepCreditRequest, KeepCreditResponse]
+
 func _LeaseService_ReadExplainFacts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ReadExplainFactsRequest)
 	if err := dec(in); err != nil {
@@ -544,6 +580,12 @@ var LeaseService_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "WatchQueue",
 			Handler:       _LeaseService_WatchQueue_Handler,
 			ServerStreams: true,
+		},
+		{
+			StreamName:    "KeepCredit",
+			Handler:       _LeaseService_KeepCredit_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
 		},
 	},
 	Metadata: "taskyard/v1/lease_service.proto",

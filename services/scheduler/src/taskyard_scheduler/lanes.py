@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from taskyard.v1 import lease_service_pb2
 from taskyard_scheduler import convert
 from taskyard_scheduler.domain.agenda import Agenda, Lane
+from taskyard_scheduler.domain.credit import RecentClasses
 from taskyard_scheduler.domain.reservations import RESERVATION_DELAY_SECONDS, LaneId
 
 # How long a tenant is skipped after nothing of it could be claimed although its lanes are not empty: its
@@ -30,7 +31,10 @@ class LaneBoard:
         reservation_delay: float = RESERVATION_DELAY_SECONDS,
     ) -> None:
         self.agenda = Agenda(reservation_delay)
+        self.recent = RecentClasses()
         self.version = 0
+        # How far taskdb had read the queue in the last message; empty before the first.
+        self.position = lease_service_pb2.QueuePosition()
         self._clock = clock
 
     def __len__(self) -> int:
@@ -42,6 +46,8 @@ class LaneBoard:
     def apply(self, step: lease_service_pb2.WatchQueueResponse) -> bool:
         """Applies a message of the watch; returns whether there may be more to claim."""
         self.version += 1
+        if step.HasField("position"):
+            self.position.CopyFrom(step.position)
         now = self._clock()
         if step.full:
             self.agenda.clear()
@@ -62,6 +68,8 @@ class LaneBoard:
         head = message.head_ready_time.seconds + message.head_ready_time.nanos / 1e9
         backlog = self._backlog(message, lane_id) if message.more else max(1, message.backlog)
         self.agenda.put(Lane(tenant, *lane_id, head, backlog, self.version), now)
+        if (wanted := self.agenda.classes.get(key.class_id)) is not None:
+            self.recent.add(wanted)
         return True
 
     def _backlog(self, message: lease_service_pb2.Lane, lane_id: LaneId) -> int:

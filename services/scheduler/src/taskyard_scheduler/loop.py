@@ -77,10 +77,12 @@ class Dispatcher:
         self._board = board
         self._fleet = fleet
         self._config = config
-        self._give_back = give_back
+        self.give_back = give_back
         self._strict = strict
         self._clock = clock
         self._backoff = backoff or Backoff()
+        # Called when work or capacity may have changed, and after claims.
+        self.on_change: Callable[[], None] = _ignore
         self._woken = asyncio.Event()
         self._held_back: dict[str, float] = {}
         self._background: set[asyncio.Task[None]] = set()
@@ -88,14 +90,15 @@ class Dispatcher:
     def wake(self) -> None:
         """Plan again: work or capacity may have changed."""
         self._woken.set()
+        self.on_change()
 
     def lanes_changed(self) -> None:
         self._held_back.clear()
-        self._woken.set()
+        self.wake()
 
     def capacity_changed(self, key: str) -> None:
         self._held_back.pop(key, None)
-        self._woken.set()
+        self.wake()
 
     async def run(self) -> None:
         """Dispatch until cancelled."""
@@ -104,6 +107,7 @@ class Dispatcher:
             self._woken.clear()
             while self.available and (plans := self._plan_all()):
                 await self._carry_out(plans)
+            self.on_change()
 
     def _plan_all(self) -> list[RunnerPlan]:
         if not self._board:
@@ -142,7 +146,7 @@ class Dispatcher:
         claim_time = self._clock()
         # The last heartbeats before the claim is sent: a later one would extend the first lease.
         heartbeats = [session.heartbeat_id for session, _ in group]
-        states = [_planned_state(session) for session, _ in group]
+        states = [planned_state(session) for session, _ in group]
         request = ClaimForRunnersRequest(
             scheduler_id=self._config.scheduler_id,
             request_id=uuid.uuid4().hex,
@@ -161,7 +165,7 @@ class Dispatcher:
             return
         results = list(zip(group, response.results, strict=True))
         for ((session, plan), result), heartbeat_id, before in zip(results, heartbeats, states, strict=True):
-            doubtful = plan.depends_on_running_types or _planned_state(session) != before
+            doubtful = plan.depends_on_running_types or planned_state(session) != before
             self._hand_out(session, result, heartbeat_id, claim_time, doubtful=doubtful)
         moved = [(plan, note_result(self._board, plan, result, version)) for (_, plan), result in results]
         self._pass_over(moved)
@@ -199,7 +203,7 @@ class Dispatcher:
                     continue
                 return
             for claim, result in zip(request.runners, response.results, strict=True):
-                self._give_back(claim.runner_id, claimed_of(result, claim.heartbeat_id))
+                self.give_back(claim.runner_id, claimed_of(result, claim.heartbeat_id))
             return
 
     def _hand_out(
@@ -216,18 +220,22 @@ class Dispatcher:
             return
         if tracing.enabled():
             for assignment in result.assignments:
-                _trace(assignment, session.runner_id)
-        found = claimed_of(result, heartbeat_id)
-        if not found:
-            return
-        _assigned.add(len(found), {"way": "link"})
+                trace(assignment, session.runner_id)
+        if found := claimed_of(result, heartbeat_id):
+            self.hand_out(session, found, claim_time, doubtful=doubtful, way="link")
+
+    def hand_out(
+        self, session: Session, found: list[Claimed], claim_time: float, *, doubtful: bool, way: str
+    ) -> None:
+        """Sends leased tasks to their runner, and releases those that it can no longer take."""
+        _assigned.add(len(found), {"way": way})
         unfit: list[Claimed] = []
         if doubtful:
             # A change of the runner during the claim may rule a task out: it is released to another runner.
             found, unfit = _split_by_fit(session, found, self._clock())
         unsent = session.assign(found, claim_time)
         if unfit or unsent:
-            self._give_back(session.runner_id, [*unfit, *unsent])
+            self.give_back(session.runner_id, [*unfit, *unsent])
 
     def _pass_over(self, moved: Sequence[tuple[RunnerPlan, Set[str]]]) -> None:
         """Stalls tenants of which nothing was claimed, and holds back runners that got nothing else."""
@@ -280,7 +288,7 @@ class Dispatcher:
         result = response.results[0]
         if tracing.enabled():
             for assignment in result.assignments:
-                _trace(assignment, claim.worker_id)
+                trace(assignment, claim.worker_id)
         if not note_result(self._board, plan, result, version):
             self._hold_back(claim.key)
         _assigned.add(len(result.assignments), {"way": "pull"})
@@ -288,7 +296,11 @@ class Dispatcher:
         self.wake()
 
 
-def _planned_state(session: Session) -> tuple[RunnerProfile, int]:
+def _ignore() -> None:
+    pass
+
+
+def planned_state(session: Session) -> tuple[RunnerProfile, int]:
     """The state a claim was planned with; it differs once the runner changed or refused a task."""
     return session.profile, session.refusals.count
 
@@ -320,7 +332,7 @@ def _fits(session: Session, one: Claimed, now: float) -> bool:
     return judge(session.profile, wanted, session.capacity.executing()).eligible
 
 
-def _trace(assignment: lease_pb2.Assignment, runner_id: str) -> None:
+def trace(assignment: lease_pb2.Assignment, runner_id: str) -> None:
     """Adds a span for the dispatch, between the spans of the submission and of the runner."""
     with tracing.span(
         "dispatch",

@@ -7,7 +7,7 @@ import contextlib
 import random
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from taskyard import errors
 from taskyard.v1 import lease_pb2, session_service_pb2
@@ -16,6 +16,7 @@ from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import instrument, observe
 from taskyard_scheduler import convert
 from taskyard_scheduler.claimed import Claimed
+from taskyard_scheduler.credit import CreditKeeper
 from taskyard_scheduler.domain.reservations import RESERVATION_DELAY_SECONDS
 from taskyard_scheduler.fleet import Fleet
 from taskyard_scheduler.lanes import LaneBoard
@@ -39,6 +40,12 @@ MAX_CONCURRENT_OPENS = 6
 MAX_CONCURRENT_CLOSES = 2
 
 
+class Part(Protocol):
+    """What works until it is cancelled."""
+
+    async def run(self) -> None: ...
+
+
 class Scheduler:
     """One scheduler instance. `run` works until it is cancelled; the RPC handlers use the parts."""
 
@@ -51,6 +58,7 @@ class Scheduler:
         reconnect_spread: float = 2.0,
         strict: bool = False,
         reservation_delay: float = RESERVATION_DELAY_SECONDS,
+        eager: bool = False,
         clock: Callable[[], float] = time.monotonic,
         rng: random.Random | None = None,
     ) -> None:
@@ -68,6 +76,11 @@ class Scheduler:
             taskdb, self.board, self.fleet, config, self.give_back, strict=strict, clock=clock
         )
         self._watch = QueueWatch(taskdb, self.board, self.fleet, self.dispatcher, config, clock=clock)
+        self._parts: list[Part] = [self._watch, self.dispatcher, self.reports, self.renewals, self.logs]
+        if eager:
+            credit = CreditKeeper(taskdb, self.board, self.fleet, self.dispatcher, config, clock=clock)
+            self.dispatcher.on_change = credit.wake
+            self._parts.append(credit)
         self._reconnect_spread = reconnect_spread
         self._rng = rng or random.Random()
         self._opening = asyncio.Semaphore(MAX_CONCURRENT_OPENS)
@@ -95,7 +108,7 @@ class Scheduler:
     async def run(self) -> None:
         """Work until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for part in (self._watch, self.dispatcher, self.reports, self.renewals, self.logs):
+            for part in self._parts:
                 group.create_task(part.run())
 
     # ---- called by sessions (session.Surroundings)

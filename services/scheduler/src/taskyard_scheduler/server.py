@@ -46,6 +46,7 @@ def make_scheduler(settings: SchedulerSettings, taskdb: Taskdb) -> Scheduler:
         reconnect_spread=settings.reconnect_spread.total_seconds(),
         strict=settings.priority_order == "strict",
         reservation_delay=settings.reservation_delay.total_seconds(),
+        eager=settings.eager_leases,
     )
 
 

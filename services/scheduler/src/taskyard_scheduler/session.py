@@ -72,6 +72,8 @@ class Session:
         # The time from which the log rate limit allows more logs.
         self.log_time = 0.0
         self.outbox = Outbox(wake)
+        # Places that are lent to taskdb for tasks that it leases when they are created.
+        self.lent = 0
         self.capacity = Capacity(hello.registration.capacity, hello.registration.prefetch)
         self._config = config
         self._host = host
@@ -370,7 +372,7 @@ class Session:
         if not self.accepts_work(now):
             return None
         capacity = self.capacity
-        free = capacity.room(now)
+        free = capacity.room(now) - self.lent
         if free <= 0:
             return None
         return Offer(

@@ -89,6 +89,10 @@ class SchedulerSettings(ServeSettings, TelemetrySettings):
         help="how long work that fits no runner's free resources is passed over before a runner is reserved",
     )
 
+    eager_leases: bool = setting(
+        False, help="let taskdb lease new tasks to idle runners when it creates them, before they are claimed"
+    )
+
     def check(self) -> Iterator[Problem]:
         yield from super().check()
         if not self.taskdb:

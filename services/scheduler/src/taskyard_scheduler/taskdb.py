@@ -98,6 +98,9 @@ class Taskdb:
     def watch_queue(self, scheduler_id: str) -> AsyncIterator[leases.WatchQueueResponse]:
         return _stream(self._leases.WatchQueue(leases.WatchQueueRequest(scheduler_id=scheduler_id)))
 
+    def keep_credit(self) -> CreditStream:
+        return CreditStream(self._leases.KeepCredit())
+
     async def open_session(self, request: sessions.OpenSessionRequest) -> sessions.OpenSessionResponse:
         return await _call(self._sessions.OpenSession(request, timeout=CALL_TIMEOUT))
 
@@ -115,6 +118,32 @@ class Taskdb:
     async def verify_key(self, key: str) -> sessions.VerifyApiKeyResponse:
         request = sessions.VerifyApiKeyRequest(key=key)
         return await _call(self._sessions.VerifyApiKey(request, timeout=CALL_TIMEOUT))
+
+
+class CreditStream:
+    """The open call of KeepCredit; raises taskyard.errors."""
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+
+    async def write(self, request: leases.KeepCreditRequest) -> None:
+        try:
+            await self._call.write(request)
+        except asyncio.InvalidStateError:
+            raise errors.StorageUnavailable("unknown", message="taskdb has ended the stream") from None
+        except grpc.RpcError as error:
+            raise _translate(error) from error
+
+    async def read(self) -> leases.KeepCreditResponse | None:
+        """The next response; None at the end."""
+        try:
+            response = await self._call.read()
+        except grpc.RpcError as error:
+            raise _translate(error) from error
+        return None if response is grpc.aio.EOF else response
+
+    def cancel(self) -> None:
+        self._call.cancel()
 
 
 _UNREACHED = (errors.Code.UNAVAILABLE, errors.Code.DEADLINE_EXCEEDED, errors.Code.CANCELLED)

@@ -196,6 +196,7 @@ POLICIES: Mapping[str, Policy] = {
             "CreateChildTasks": allow(Kind.SCHEDULER, validate=False),
             "ReadChildOutcomes": _INTERNAL,
             "WatchQueue": _INTERNAL,
+            "KeepCredit": _INTERNAL,
             "ReadExplainFacts": _INTERNAL,
         },
     ),

@@ -3,6 +3,8 @@
 from taskyard_kit import failpoint
 
 CREATE_BEFORE_COMMIT = failpoint.declare("create.before_commit")
+# The tasks have leases that their schedulers do not know of.
+CREATE_BEFORE_PUSH = failpoint.declare("create.before_push")
 CREATE_AFTER_COMMIT = failpoint.declare("create.after_commit")
 CREATE_AFTER_REPLY = failpoint.declare("create.after_reply")
 CLAIM_AFTER_COMMIT = failpoint.declare("claim.after_commit")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import uuid
 
 from taskyard.compat.v1 import global_task_service_pb2_grpc
 from taskyard.v1 import (
@@ -27,6 +28,7 @@ from taskyard_kit.shutdown import end_tasks
 from taskyard_kit.startup import StartupError
 from taskyard_taskdb.access_policy import POLICIES
 from taskyard_taskdb.domain import token_seal
+from taskyard_taskdb.domain.credit import CreditBook
 from taskyard_taskdb.housekeeping import Housekeeping
 from taskyard_taskdb.key_verifier import StoredKeyVerifier
 from taskyard_taskdb.metrics import HousekeepingMetrics
@@ -39,6 +41,7 @@ from taskyard_taskdb.rpc.checkpoints import CheckpointReadHandler, LeasedCheckpo
 from taskyard_taskdb.rpc.children import ChildHandler
 from taskyard_taskdb.rpc.claim import ClaimHandler
 from taskyard_taskdb.rpc.create import CreateHandler
+from taskyard_taskdb.rpc.credit import CreditHandler
 from taskyard_taskdb.rpc.embedded import EmbeddedHandler
 from taskyard_taskdb.rpc.entities import EntityChecks, EntityHandler
 from taskyard_taskdb.rpc.explain_facts import ExplainHandler
@@ -82,6 +85,7 @@ from taskyard_taskdb.storage.action.edit import Editor
 from taskyard_taskdb.storage.claim.bounds import Bounds
 from taskyard_taskdb.storage.claim.claimer import Claimer
 from taskyard_taskdb.storage.create.creator import TaskCreator
+from taskyard_taskdb.storage.create.eager import EagerCreates
 from taskyard_taskdb.storage.create.placement_classes import ClassCache
 from taskyard_taskdb.storage.create.queues import CreateQueues
 from taskyard_taskdb.storage.housekeeping import token_key
@@ -119,6 +123,7 @@ class TaskDb:
         self.probe = Probe(settings.database_url, settings.pool_options())
         self.bus = Bus()
         self.bounds = Bounds()
+        self.credit = CreditBook(uuid.uuid4().hex)
         self.usage = UsageLedger()
         self.tenants = TenantCache(self.pool)
         self.types = TypeCache(self.pool)
@@ -155,6 +160,7 @@ class TaskDb:
         self.server.on_drain(self._close_streams)
         self.bus.on_commit(invalidation(self.tenants.forget, self.types.forget))
         self.bus.on_commit(lambda notice: self.usage.add(notice.used))
+        self.bus.on_commit(self._close_credit)
         self.bus.on_commit(lambda _: self.hub.wake())
         self.bus.on_logs(self.followers.stored)
         self._make_shared_parts()
@@ -197,7 +203,9 @@ class TaskDb:
 
     def _make_shared_parts(self) -> None:
         """The parts that more than one service uses, or that are closed at the end."""
-        self._creator = creator = TaskCreator(self.pool, self._classes, self._after_commit)
+        self._creator = creator = TaskCreator(
+            self.pool, self._classes, self._after_commit, EagerCreates(self.credit, self.bounds)
+        )
         stored = StoredBytes(self.pool)
         self._schedules = ScheduleDefinitions(self.tenants, self.types, self._specs, self._schemas, stored)
         self.create = CreateHandler(
@@ -284,7 +292,9 @@ class TaskDb:
 
     def _add_lease_service(self, server: Server) -> None:
         """LeaseService, for schedulers, and EmbeddedService, whose holders lease tasks in the same way."""
-        queue_watch = QueueWatchHandler(self.pool, self.bus, self.bounds, self.usage, server.draining)
+        queue_watch = QueueWatchHandler(
+            self.pool, self.bus, self.bounds, self.usage, self.credit, server.draining
+        )
         server.on_drain(queue_watch.close)
         claims = ClaimHandler(
             self.pool, Claimer(self.pool, self.bus, self.bounds), self.types, self.hub, self.reports
@@ -303,6 +313,7 @@ class TaskDb:
             reports,
             renewals,
             queue_watch,
+            CreditHandler(self.credit, claims, self.reports, server.draining),
             logs,
             LeasedCheckpointHandler(self.pool, self.hub),
             ChildHandler(self.pool, self.create),
@@ -363,6 +374,11 @@ class TaskDb:
     def _after_commit(self, notice: CommitNotice) -> None:
         """Publish what a transaction has written."""
         self.bus.publish(notice)
+
+    def _close_credit(self, notice: CommitNotice) -> None:
+        """No credit is used before schedulers have considered work that began to wait."""
+        if notice.everything or notice.lanes or notice.appended:
+            self.credit.work_waits()
 
     async def _close_streams(self) -> None:
         """Let watches and tails of logs send that they are closing."""

@@ -6,11 +6,15 @@ from typing import Any
 
 import pytest
 
+from services.taskdb.tests.conftest import RunningTaskDb, make_yard
+from services.taskdb.tests.credit_stream import open_credit
 from services.taskdb.tests.storage import test_create_equivalence as of_create
+from services.taskdb.tests.storage import test_eager_equivalence as of_eager
 from services.taskdb.tests.storage import test_sql_equivalence as of_sql
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.schema.base import functions
 from taskyard_taskdb.storage.statements import statements
+from taskyard_taskdb.storage.tenant import api_keys
 
 # Statement, what it has, and what it has instead.
 CREATES = (
@@ -36,6 +40,13 @@ ONE_CALLS = (
     ("claim_time + claim_durations[c.claim]", "claim_time"),
     ("claim_id, slot\n", "claim_id, NULL\n"),
     ("nullif(attempt, 0), nullif(retry_count, 0)", "nullif(attempt, 0), NULL"),
+)
+EAGER = (
+    ("insert_eager_tasks", "SELECT 1, j.lease_id, 2,", "SELECT 2, j.lease_id, 2,"),
+    ("insert_eager_tasks", "j.now + j.lease_duration", "j.now + j.lease_duration * 2"),
+    ("insert_eager_tasks", "s.plain AND NOT j.checks_result", "NOT s.plain"),
+    ("insert_eager_tasks", "NULL, tenant_id, task_id, scheduler_id", "NULL, tenant_id, task_id, creator_id"),
+    ("insert_eager_tasks", "FROM judged WHERE NOT granted", "FROM judged"),
 )
 SUCCESSES = (
     ("complete_plain", "least(greatest(coalesce(i.start_time, now), l.schedule_time), now)", "now"),
@@ -64,6 +75,19 @@ async def test_a_mutated_create_statement_is_detected(
             )
         else:
             await of_create.test_stored_state_is_that_of_the_pure_function(taskdb, tenant, make_task)
+
+
+@pytest.mark.parametrize("mutation", EAGER)
+async def test_a_mutated_create_on_credit_is_detected(
+    quiet: RunningTaskDb, monkeypatch: pytest.MonkeyPatch, mutation: tuple[str, str, str]
+) -> None:
+    yard = await make_yard(quiet, await quiet.caller(api_keys.SCHEDULER), await quiet.caller())
+    runner, _ = await yard.hello()
+    credit = await open_credit(quiet, yard, runner)
+    mutate(monkeypatch, *mutation)
+    with pytest.raises(AssertionError):
+        await of_eager.test_a_create_on_credit_equals_a_create_and_a_claim(quiet, yard, runner, credit)
+    await credit.end()
 
 
 @pytest.mark.parametrize("mutation", CLAIMS)

@@ -822,6 +822,7 @@ class WatchQueueResponse(_message.Message):
     VERDICTS_FIELD_NUMBER: _builtins.int
     RUNNERS_FIELD_NUMBER: _builtins.int
     CLOSING_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
     full: _builtins.bool
     """Everything there is follows in this response; forget what it does not name."""
     closing: _builtins.bool
@@ -846,6 +847,10 @@ class WatchQueueResponse(_message.Message):
     def runners(self) -> _containers.RepeatedCompositeFieldContainer[_runner_pb2.Runner]:
         """Runners whose drain, labels or deletion changed."""
 
+    @_builtins.property
+    def position(self) -> Global___QueuePosition:
+        """How far the queue was read; for KeepCreditRequest."""
+
     def __init__(
         self,
         *,
@@ -856,14 +861,211 @@ class WatchQueueResponse(_message.Message):
         verdicts: _abc.Iterable[Global___RunnerVerdicts] | None = ...,
         runners: _abc.Iterable[_runner_pb2.Runner] | None = ...,
         closing: _builtins.bool = ...,
+        position: Global___QueuePosition | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["classes", b"classes", "closing", b"closing", "full", b"full", "lanes", b"lanes", "runners", b"runners", "tenants", b"tenants", "verdicts", b"verdicts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["classes", b"classes", "closing", b"closing", "full", b"full", "lanes", b"lanes", "position", b"position", "runners", b"runners", "tenants", b"tenants", "verdicts", b"verdicts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___WatchQueueResponse: _TypeAlias = WatchQueueResponse  # noqa: Y015
+
+@_typing.final
+class QueuePosition(_message.Message):
+    """A place in the order in which a replica of taskdb learned of work that waits."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REPLICA_ID_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    replica_id: _builtins.str
+    """The replica's process."""
+    number: _builtins.int
+    """Counts up; a response with this number contains all work up to it."""
+    def __init__(
+        self,
+        *,
+        replica_id: _builtins.str = ...,
+        number: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["number", b"number", "replica_id", b"replica_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___QueuePosition: _TypeAlias = QueuePosition  # noqa: Y015
+
+@_typing.final
+class KeepCreditRequest(_message.Message):
+    """Credit that is given, changed or withdrawn.  Any message keeps the credit of the whole stream valid."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    VALID_FOR_FIELD_NUMBER: _builtins.int
+    RUNNERS_FIELD_NUMBER: _builtins.int
+    SCHEDULER_ID_FIELD_NUMBER: _builtins.int
+    scheduler_id: _builtins.str
+    """Scheduler instance; the first message decides."""
+    @_builtins.property
+    def position(self) -> Global___QueuePosition:
+        """Of the last response of WatchQueue that the scheduler has considered.  The credit is not
+        used once the replica knows of work that came later: it may have to go first.
+        """
+
+    @_builtins.property
+    def valid_for(self) -> _duration_pb2.Duration:
+        """The credit of the stream is not used after this time, unless another message arrives."""
+
+    @_builtins.property
+    def runners(self) -> _containers.RepeatedCompositeFieldContainer[Global___RunnerCredit]:
+        """Runners whose credit changes."""
+
+    def __init__(
+        self,
+        *,
+        position: Global___QueuePosition | None = ...,
+        valid_for: _duration_pb2.Duration | None = ...,
+        runners: _abc.Iterable[Global___RunnerCredit] | None = ...,
+        scheduler_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "valid_for", b"valid_for"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "runners", b"runners", "scheduler_id", b"scheduler_id", "valid_for", b"valid_for"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KeepCreditRequest: _TypeAlias = KeepCreditRequest  # noqa: Y015
+
+@_typing.final
+class RunnerCredit(_message.Message):
+    """The credit of one runner."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUNNER_ID_FIELD_NUMBER: _builtins.int
+    SESSION_EPOCH_FIELD_NUMBER: _builtins.int
+    PLACES_FIELD_NUMBER: _builtins.int
+    HEARTBEAT_ID_FIELD_NUMBER: _builtins.int
+    VALID_FOR_FIELD_NUMBER: _builtins.int
+    LEASE_DURATION_FIELD_NUMBER: _builtins.int
+    CLASS_IDS_FIELD_NUMBER: _builtins.int
+    TENANTS_FIELD_NUMBER: _builtins.int
+    WITHDRAWN_FIELD_NUMBER: _builtins.int
+    runner_id: _builtins.str
+    """Runner."""
+    session_epoch: _builtins.int
+    """Its session; leases are granted to this session only."""
+    places: _builtins.int
+    """Places that are added to what is left of earlier ones of this session."""
+    heartbeat_id: _builtins.int
+    """Last heartbeat of the runner that the scheduler has received; its assignments name it."""
+    withdrawn: _builtins.bool
+    """What is left is withdrawn; KeepCreditResponse.settled follows."""
+    @_builtins.property
+    def valid_for(self) -> _duration_pb2.Duration:
+        """The credit of this runner is not used after this time."""
+
+    @_builtins.property
+    def lease_duration(self) -> _duration_pb2.Duration:
+        """First lease of a task."""
+
+    @_builtins.property
+    def class_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Placement classes that the runner may take."""
+
+    @_builtins.property
+    def tenants(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Tenants that it serves; empty = all."""
+
+    def __init__(
+        self,
+        *,
+        runner_id: _builtins.str = ...,
+        session_epoch: _builtins.int = ...,
+        places: _builtins.int = ...,
+        heartbeat_id: _builtins.int = ...,
+        valid_for: _duration_pb2.Duration | None = ...,
+        lease_duration: _duration_pb2.Duration | None = ...,
+        class_ids: _abc.Iterable[_builtins.int] | None = ...,
+        tenants: _abc.Iterable[_builtins.str] | None = ...,
+        withdrawn: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["lease_duration", b"lease_duration", "valid_for", b"valid_for"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["class_ids", b"class_ids", "heartbeat_id", b"heartbeat_id", "lease_duration", b"lease_duration", "places", b"places", "runner_id", b"runner_id", "session_epoch", b"session_epoch", "tenants", b"tenants", "valid_for", b"valid_for", "withdrawn", b"withdrawn"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RunnerCredit: _TypeAlias = RunnerCredit  # noqa: Y015
+
+@_typing.final
+class KeepCreditResponse(_message.Message):
+    """Uses of credit, in order."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GRANTED_FIELD_NUMBER: _builtins.int
+    SETTLED_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def granted(self) -> _containers.RepeatedCompositeFieldContainer[Global___EagerAssignments]:
+        """Leased tasks; each took one place."""
+
+    @_builtins.property
+    def settled(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Runners whose withdrawn credit is no longer used, by id: what took one of its places was sent before."""
+
+    def __init__(
+        self,
+        *,
+        granted: _abc.Iterable[Global___EagerAssignments] | None = ...,
+        settled: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["granted", b"granted", "settled", b"settled"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KeepCreditResponse: _TypeAlias = KeepCreditResponse  # noqa: Y015
+
+@_typing.final
+class EagerAssignments(_message.Message):
+    """Tasks that were leased to a runner when they were created."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUNNER_ID_FIELD_NUMBER: _builtins.int
+    SESSION_EPOCH_FIELD_NUMBER: _builtins.int
+    HEARTBEAT_ID_FIELD_NUMBER: _builtins.int
+    ASSIGNMENTS_FIELD_NUMBER: _builtins.int
+    runner_id: _builtins.str
+    """Runner."""
+    session_epoch: _builtins.int
+    """Its session."""
+    heartbeat_id: _builtins.int
+    """RunnerCredit.heartbeat_id of the credit."""
+    @_builtins.property
+    def assignments(self) -> _containers.RepeatedCompositeFieldContainer[_lease_pb2.Assignment]:
+        """The tasks."""
+
+    def __init__(
+        self,
+        *,
+        runner_id: _builtins.str = ...,
+        session_epoch: _builtins.int = ...,
+        heartbeat_id: _builtins.int = ...,
+        assignments: _abc.Iterable[_lease_pb2.Assignment] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignments", b"assignments", "heartbeat_id", b"heartbeat_id", "runner_id", b"runner_id", "session_epoch", b"session_epoch"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EagerAssignments: _TypeAlias = EagerAssignments  # noqa: Y015
 
 @_typing.final
 class Lane(_message.Message):

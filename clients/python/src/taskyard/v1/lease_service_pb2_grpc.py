@@ -80,6 +80,11 @@ class LeaseServiceStub:
                 request_serializer=taskyard_dot_v1_dot_lease__service__pb2.WatchQueueRequest.SerializeToString,
                 response_deserializer=taskyard_dot_v1_dot_lease__service__pb2.WatchQueueResponse.FromString,
                 _registered_method=True)
+        self.KeepCredit = channel.stream_stream(
+                '/taskyard.v1.LeaseService/KeepCredit',
+                request_serializer=taskyard_dot_v1_dot_lease__service__pb2.KeepCreditRequest.SerializeToString,
+                response_deserializer=taskyard_dot_v1_dot_lease__service__pb2.KeepCreditResponse.FromString,
+                _registered_method=True)
         self.ReadExplainFacts = channel.unary_unary(
                 '/taskyard.v1.LeaseService/ReadExplainFacts',
                 request_serializer=taskyard_dot_v1_dot_lease__service__pb2.ReadExplainFactsRequest.SerializeToString,
@@ -179,6 +184,17 @@ class LeaseServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def KeepCredit(self, request_iterator, context):
+        """Keeps credit: free places of the scheduler's runners.  A task that is created while one of
+        them fits and nothing waits is leased in the transaction that creates it, and sent here.
+        The credit lies with the replica that serves the stream and ends with the stream.  Safe to
+        repeat: a new stream begins without credit.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID); UNAVAILABLE (SERVER_DRAINING).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ReadExplainFacts(self, request, context):
         """Reads in one snapshot what is needed to explain a task, or a spec as CreateTask would take
         it.  Safe to repeat.
@@ -235,6 +251,11 @@ def add_LeaseServiceServicer_to_server(servicer, server):
                     servicer.WatchQueue,
                     request_deserializer=taskyard_dot_v1_dot_lease__service__pb2.WatchQueueRequest.FromString,
                     response_serializer=taskyard_dot_v1_dot_lease__service__pb2.WatchQueueResponse.SerializeToString,
+            ),
+            'KeepCredit': grpc.stream_stream_rpc_method_handler(
+                    servicer.KeepCredit,
+                    request_deserializer=taskyard_dot_v1_dot_lease__service__pb2.KeepCreditRequest.FromString,
+                    response_serializer=taskyard_dot_v1_dot_lease__service__pb2.KeepCreditResponse.SerializeToString,
             ),
             'ReadExplainFacts': grpc.unary_unary_rpc_method_handler(
                     servicer.ReadExplainFacts,
@@ -486,6 +507,33 @@ class LeaseService:
             '/taskyard.v1.LeaseService/WatchQueue',
             taskyard_dot_v1_dot_lease__service__pb2.WatchQueueRequest.SerializeToString,
             taskyard_dot_v1_dot_lease__service__pb2.WatchQueueResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def KeepCredit(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/taskyard.v1.LeaseService/KeepCredit',
+            taskyard_dot_v1_dot_lease__service__pb2.KeepCreditRequest.SerializeToString,
+            taskyard_dot_v1_dot_lease__service__pb2.KeepCreditResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -93,6 +93,13 @@ class LeaseServiceStub:
     response is complete; a full one follows every 30 s and replaces lost updates.
     Errors: UNAVAILABLE (SERVER_DRAINING).
     """
+    KeepCredit: _grpc.StreamStreamMultiCallable[_lease_service_pb2.KeepCreditRequest, _lease_service_pb2.KeepCreditResponse]
+    """Keeps credit: free places of the scheduler's runners.  A task that is created while one of
+    them fits and nothing waits is leased in the transaction that creates it, and sent here.
+    The credit lies with the replica that serves the stream and ends with the stream.  Safe to
+    repeat: a new stream begins without credit.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID); UNAVAILABLE (SERVER_DRAINING).
+    """
     ReadExplainFacts: _grpc.UnaryUnaryMultiCallable[_lease_service_pb2.ReadExplainFactsRequest, _lease_service_pb2.ReadExplainFactsResponse]
     """Reads in one snapshot what is needed to explain a task, or a spec as CreateTask would take
     it.  Safe to repeat.
@@ -155,6 +162,13 @@ class LeaseServiceAsyncStub(LeaseServiceStub):
     """Streams changed lanes, classes and tenants, and verdicts for lease holders.  The first
     response is complete; a full one follows every 30 s and replaces lost updates.
     Errors: UNAVAILABLE (SERVER_DRAINING).
+    """
+    KeepCredit: _aio.StreamStreamMultiCallable[_lease_service_pb2.KeepCreditRequest, _lease_service_pb2.KeepCreditResponse]  # type: ignore[assignment]
+    """Keeps credit: free places of the scheduler's runners.  A task that is created while one of
+    them fits and nothing waits is leased in the transaction that creates it, and sent here.
+    The credit lies with the replica that serves the stream and ends with the stream.  Safe to
+    repeat: a new stream begins without credit.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID); UNAVAILABLE (SERVER_DRAINING).
     """
     ReadExplainFacts: _aio.UnaryUnaryMultiCallable[_lease_service_pb2.ReadExplainFactsRequest, _lease_service_pb2.ReadExplainFactsResponse]  # type: ignore[assignment]
     """Reads in one snapshot what is needed to explain a task, or a spec as CreateTask would take
@@ -260,6 +274,18 @@ class LeaseServiceServicer:
         """Streams changed lanes, classes and tenants, and verdicts for lease holders.  The first
         response is complete; a full one follows every 30 s and replaces lost updates.
         Errors: UNAVAILABLE (SERVER_DRAINING).
+        """
+
+    def KeepCredit(
+        self,
+        request_iterator: _MaybeAsyncIterator[_lease_service_pb2.KeepCreditRequest],
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_lease_service_pb2.KeepCreditResponse], _abc.AsyncIterator[_lease_service_pb2.KeepCreditResponse]]:
+        """Keeps credit: free places of the scheduler's runners.  A task that is created while one of
+        them fits and nothing waits is leased in the transaction that creates it, and sent here.
+        The credit lies with the replica that serves the stream and ends with the stream.  Safe to
+        repeat: a new stream begins without credit.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID); UNAVAILABLE (SERVER_DRAINING).
         """
 
     def ReadExplainFacts(

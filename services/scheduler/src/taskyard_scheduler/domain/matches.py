@@ -31,6 +31,11 @@ class Matches:
         self._begin = 0
 
     @property
+    def version(self) -> int:
+        """Changes with every claimant that was added, updated or removed."""
+        return self._begin + len(self._journal)
+
+    @property
     def profiles(self) -> Mapping[str, RunnerProfile]:
         return self._profiles
 

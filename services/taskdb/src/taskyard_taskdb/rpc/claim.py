@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -110,6 +110,14 @@ class ClaimHandler:
         await self._add_configs(results, response)
         await self._add_inputs(response, claims, other_bytes)
         return response
+
+    async def assignments(self, runner_id: str, result: ClaimResult) -> Sequence[lease_pb2.Assignment]:
+        """The assignments of tasks that were leased when they were created; they have no inputs yet."""
+        response = lease_service_pb2.ClaimForRunnersResponse()
+        message = response.results.add()
+        await self._reports.apply(_fill_assignments(message, result, runner_id))
+        await self._add_configs([result], response)
+        return message.assignments
 
     async def _add_inputs(
         self,
@@ -272,16 +280,28 @@ def _failure(task: ClaimedTask, runner_id: str, error: Exception) -> Report:
 
 
 def _release(lease: lease_pb2.LeaseRef, runner_id: str) -> Report:
+    message = "its inputs did not fit into the response of the claim"
+    return _release_run(parse_task_name(lease.task), runner_id, lease.generation, lease.lease_id, message)
+
+
+def release_unsent(task: ClaimedTask, runner_id: str) -> Report:
+    """The release of a leased task that could not be sent to its scheduler."""
+    message = "the scheduler of its runner disconnected"
+    return _release_run((task.tenant_id, task.task_id), runner_id, task.generation, task.lease_id, message)
+
+
+def _release_run(
+    key: tuple[str, str], runner_id: str, generation: int, lease_id: int, message: str
+) -> Report:
     event = Released(
         actor=runner(runner_id),
         runner_id=runner_id,
-        generation=lease.generation,
-        lease_id=lease.lease_id,
+        generation=generation,
+        lease_id=lease_id,
         reason=ReleaseReason.NO_CAPACITY,
-        message="its inputs did not fit into the response of the claim",
+        message=message,
     )
-    key = parse_task_name(lease.task)
-    return Report(key, runner_id, lease.generation, lease.lease_id, ReportKind.OTHER, other=event)
+    return Report(key, runner_id, generation, lease_id, ReportKind.OTHER, other=event)
 
 
 def _fill_assignment(assignment: lease_pb2.Assignment, task: ClaimedTask) -> None:

@@ -15,7 +15,7 @@ from taskyard_taskdb.domain.names import parse_task_name, run_name, runner_name
 from taskyard_taskdb.domain.words import Action, ActorType, PendingReason
 from taskyard_taskdb.rpc.ids import uuid_text
 from taskyard_taskdb.rpc.times import set_duration, set_time
-from taskyard_taskdb.storage.create.new_task import Created
+from taskyard_taskdb.storage.create.new_task import Created, FirstLease
 from taskyard_taskdb.storage.lease.lease import Lease, LeaseVerdict
 from taskyard_taskdb.storage.read.runs import RunRecord
 from taskyard_taskdb.storage.read.tasks import TaskRecord
@@ -89,22 +89,37 @@ def fill_created(task: task_pb2.Task, created: Created, view: int) -> None:
     new = created.task
     task.name = new.name
     uid = new.task_id if new.uid is None else uuid_text(new.uid)
-    _identify(task.metadata, new.task_id, uid, 1 if created.admit_time is None else 2)
+    _identify(task.metadata, new.task_id, uid, _created_version(created))
     status = task.status
-    status.phase = task_pb2.TASK_PHASE_PENDING
+    status.phase = task_pb2.TASK_PHASE_PENDING if created.leased is None else task_pb2.TASK_PHASE_SCHEDULED
     if view == NAME:
         return
     _fill_created_metadata(task.metadata, created)
     _fill_spec(task.spec, new.spec, new.callback)
     if new.task_type_tenant is not None:
         status.task_type_name = f"tenants/{new.task_type_tenant}/taskTypes/{new.task_type}"
-    status.pending_reason = task_pb2.PendingReason.ValueType(created.pending_reason)
+    if created.leased is None:
+        status.pending_reason = task_pb2.PendingReason.ValueType(created.pending_reason)
+    else:
+        _fill_first_lease(status, created.leased, created.create_time)
     if created.pending_reason is PendingReason.QUEUED:
         set_time(status.ready_time, created.admit_time or created.create_time)
     if created.pending_reason is PendingReason.DELAYED:
         set_time(status.next_attempt_time, new.policy.not_before)
     if view == BASIC:
         shorten(task)
+
+
+def _created_version(created: Created) -> int:
+    """The version of a task when its create was committed."""
+    return 1 if created.admit_time is None and created.leased is None else 2
+
+
+def _fill_first_lease(status: task_pb2.TaskStatus, leased: FirstLease, time: datetime) -> None:
+    status.generation = 1
+    status.runner = status.last_runner = f"runners/{leased.runner_id}"
+    set_time(status.schedule_time, time)
+    set_time(status.lease_expire_time, time + leased.duration)
 
 
 def _identify(metadata: task_pb2.TaskMetadata, task_id: str, uid: str, version: int) -> None:

@@ -90,14 +90,20 @@ class _NameEncoder:
 
     def __init__(self) -> None:
         # By all that decides the bytes around the ids.
-        self._around: dict[tuple[str, int, bool, bool], list[bytes]] = {}
+        self._around: dict[tuple[str, int, bool, bool, bool], list[bytes]] = {}
 
     def __call__(self, created: Created) -> bytes:
         task = created.task
         if len(task.task_id) < _SHORTEST_ID or task.replaces:
             return _encode(created, convert.NAME, {})
         task_id = task.task_id.encode()
-        key = (task.tenant_id, len(task_id), task.uid is None, created.admit_time is None)
+        key = (
+            task.tenant_id,
+            len(task_id),
+            task.uid is None,
+            created.admit_time is None,
+            created.leased is None,
+        )
         around = self._around.get(key)
         if around is None:
             around = self._around[key] = _around_ids(created)

@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Set
 from typing import Any
 
 from taskyard.v1 import lease_service_pb2
+from taskyard_taskdb.domain.credit import CreditBook
 from taskyard_taskdb.rpc.convert import fill_runner, fill_verdict
 from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.storage.claim import lanes, shares
@@ -50,9 +51,16 @@ class QueueWatchHandler:
     """LeaseService.WatchQueue. Streams end when `draining` is set."""
 
     def __init__(
-        self, pool: Pool, bus: Bus, bounds: Bounds, usage: UsageLedger, draining: asyncio.Event
+        self,
+        pool: Pool,
+        bus: Bus,
+        bounds: Bounds,
+        usage: UsageLedger,
+        credit: CreditBook,
+        draining: asyncio.Event,
     ) -> None:
         self._pool = pool
+        self._credit = credit
         self._bus = bus
         self._bounds = bounds
         self._usage = usage
@@ -75,15 +83,17 @@ class QueueWatchHandler:
         closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._watches.add(closed)
         try:
-            yield await stream.full_response()
+            yield self._placed(self._credit.position, await stream.full_response())
             while not draining.done():
                 notice = await subscription.take(stream.wait_seconds())
+                # The notices that were taken contain all work up to here; more may come while it is read.
+                position = self._credit.position
                 if stream.full_is_due() or (notice is not None and notice.everything):
-                    yield await stream.full_response()
+                    yield self._placed(position, await stream.full_response())
                 elif notice is not None or stream.reread_is_due():
                     start = time.monotonic()
                     if (response := await stream.change_response(notice or CommitNotice())) is not None:
-                        yield response
+                        yield self._placed(position, response)
                         took = time.monotonic() - start
                         await asyncio.sleep(min(max(PAUSE_SECONDS, took), LONGEST_PAUSE_SECONDS))
                 else:
@@ -94,6 +104,12 @@ class QueueWatchHandler:
             closed.cancel()
             self._bus.unsubscribe(subscription)
             draining.cancel()
+
+    def _placed(self, number: int, response: Response) -> Response:
+        """The response with the position up to which it contains the work that waits."""
+        response.position.replica_id = self._credit.replica_id
+        response.position.number = number
+        return response
 
 
 class _Stream:

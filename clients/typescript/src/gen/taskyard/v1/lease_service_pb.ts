@@ -35,7 +35,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file taskyard/v1/lease_service.proto.
  */
 export const file_taskyard_v1_lease_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch90YXNreWFyZC92MS9sZWFzZV9zZXJ2aWNlLnByb3RvEgt0YXNreWFyZC52MSJ9ChZDbGFpbUZvclJ1bm5lcnNSZXF1ZXN0EhQKDHNjaGVkdWxlcl9pZBgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJEikKB3J1bm5lcnMYAyADKAsyGC50YXNreWFyZC52MS5SdW5uZXJDbGFpbRIOCgZwYWNrZWQYBCABKAgi5gEKC1J1bm5lckNsYWltEhEKCXJ1bm5lcl9pZBgBIAEoCRIVCg1zZXNzaW9uX2Vwb2NoGAIgASgDEhEKCW1heF90YXNrcxgDIAEoBRImCgZidWRnZXQYBCABKAsyFi50YXNreWFyZC52MS5SZXNvdXJjZXMSMQoObGVhc2VfZHVyYXRpb24YBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKQoHdGVuYW50cxgGIAMoCzIYLnRhc2t5YXJkLnYxLlRlbmFudENsYWltEhQKDGhlYXJ0YmVhdF9pZBgHIAEoAyJXCgtUZW5hbnRDbGFpbRIOCgZ0ZW5hbnQYASABKAkSEQoJbWF4X3Rhc2tzGAIgASgFEiUKBWxhbmVzGAMgAygLMhYudGFza3lhcmQudjEuTGFuZUNsYWltIoABCglMYW5lQ2xhaW0SIgoEbGFuZRgBIAEoCzIULnRhc2t5YXJkLnYxLkxhbmVLZXkSKQoGb2Zmc2V0GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiQKBGNvc3QYAyABKAsyFi50YXNreWFyZC52MS5SZXNvdXJjZXMiRAoHTGFuZUtleRIQCghjbGFzc19pZBgBIAEoEBIQCghwcmlvcml0eRgCIAEoBRIVCg1waW5uZWRfcnVubmVyGAMgASgJIkoKF0NsYWltRm9yUnVubmVyc1Jlc3BvbnNlEi8KB3Jlc3VsdHMYASADKAsyHi50YXNreWFyZC52MS5SdW5uZXJDbGFpbVJlc3VsdCLBAQoRUnVubmVyQ2xhaW1SZXN1bHQSLAoLYXNzaWdubWVudHMYASADKAsyFy50YXNreWFyZC52MS5Bc3NpZ25tZW50EisKDWRyYWluZWRfbGFuZXMYAiADKAsyFC50YXNreWFyZC52MS5MYW5lS2V5EiEKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXMSLgoGcGFja2VkGAQgASgLMh4udGFza3lhcmQudjEuUGFja2VkQXNzaWdubWVudHMilQEKEVBhY2tlZEFzc2lnbm1lbnRzEg8KB2VudHJpZXMYASADKAwSDQoFdGFza3MYAiADKAkSEwoLZ2VuZXJhdGlvbnMYAyADKAMSEQoJbGVhc2VfaWRzGAQgAygQEigKCXdvcmtsb2FkcxgFIAMoCzIVLnRhc2t5YXJkLnYxLldvcmtsb2FkEg4KBnBsYWNlcxgGIAMoBSJoCghXb3JrbG9hZBIRCgl0YXNrX3R5cGUYASABKAkSDAoEa2luZBgCIAEoCRIQCghmdW5jdGlvbhgDIAEoCRIpCglyZXNvdXJjZXMYBCABKAsyFi50YXNreWFyZC52MS5SZXNvdXJjZXMigQEKElJlbmV3TGVhc2VzUmVxdWVzdBIRCglydW5uZXJfaWQYASABKAkSJQoGbGVhc2VzGAIgAygLMhUudGFza3lhcmQudjEuTGVhc2VSZWYSMQoObGVhc2VfZHVyYXRpb24YAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iQgoTUmVuZXdMZWFzZXNSZXNwb25zZRIrCgh2ZXJkaWN0cxgBIAMoCzIZLnRhc2t5YXJkLnYxLkxlYXNlVmVyZGljdCI/ChFSZXBvcnRSdW5zUmVxdWVzdBIqCgdyZXBvcnRzGAEgAygLMhkudGFza3lhcmQudjEuSG9sZGVyUmVwb3J0IkkKDEhvbGRlclJlcG9ydBIRCglydW5uZXJfaWQYASABKAkSJgoGcmVwb3J0GAIgASgLMhYudGFza3lhcmQudjEuUnVuUmVwb3J0IkAKElJlcG9ydFJ1bnNSZXNwb25zZRIqCgdyZXN1bHRzGAEgAygLMhkudGFza3lhcmQudjEuUmVwb3J0UmVzdWx0Ik4KEUFwcGVuZExvZ3NSZXF1ZXN0EhEKCXJ1bm5lcl9pZBgBIAEoCRImCgdiYXRjaGVzGAIgAygLMhUudGFza3lhcmQudjEuTG9nQmF0Y2giOQoSQXBwZW5kTG9nc1Jlc3BvbnNlEiMKB3Jlc3VsdHMYASADKAsyEi5nb29nbGUucnBjLlN0YXR1cyJYChZXcml0ZUNoZWNrcG9pbnRSZXF1ZXN0EhEKCXJ1bm5lcl9pZBgBIAEoCRIrCgVjaHVuaxgCIAEoCzIcLnRhc2t5YXJkLnYxLkNoZWNrcG9pbnRDaHVuayJGChdXcml0ZUNoZWNrcG9pbnRSZXNwb25zZRIrCgpjaGVja3BvaW50GAEgASgLMhcudGFza3lhcmQudjEuQ2hlY2twb2ludCJWChtSZWFkTGVhc2VkQ2hlY2twb2ludFJlcXVlc3QSEQoJcnVubmVyX2lkGAEgASgJEiQKBWxlYXNlGAIgASgLMhUudGFza3lhcmQudjEuTGVhc2VSZWYiWQocUmVhZExlYXNlZENoZWNrcG9pbnRSZXNwb25zZRIrCgpjaGVja3BvaW50GAEgASgLMhcudGFza3lhcmQudjEuQ2hlY2twb2ludBIMCgRkYXRhGAIgASgMInwKF0NyZWF0ZUNoaWxkVGFza3NSZXF1ZXN0EhEKCXJ1bm5lcl9pZBgBIAEoCRIkCgVsZWFzZRgCIAEoCzIVLnRhc2t5YXJkLnYxLkxlYXNlUmVmEigKCGNoaWxkcmVuGAMgAygLMhYudGFza3lhcmQudjEuQ2hpbGRUYXNrIikKGENyZWF0ZUNoaWxkVGFza3NSZXNwb25zZRINCgV0YXNrcxgBIAMoCSJiChhSZWFkQ2hpbGRPdXRjb21lc1JlcXVlc3QSEQoJcnVubmVyX2lkGAEgASgJEiQKBWxlYXNlGAIgASgLMhUudGFza3lhcmQudjEuTGVhc2VSZWYSDQoFdGFza3MYAyADKAkiSAoZUmVhZENoaWxkT3V0Y29tZXNSZXNwb25zZRIrCghvdXRjb21lcxgBIAMoCzIZLnRhc2t5YXJkLnYxLkNoaWxkT3V0Y29tZSIpChFXYXRjaFF1ZXVlUmVxdWVzdBIUCgxzY2hlZHVsZXJfaWQYASABKAkigwIKEldhdGNoUXVldWVSZXNwb25zZRIMCgRmdWxsGAEgASgIEiAKBWxhbmVzGAIgAygLMhEudGFza3lhcmQudjEuTGFuZRIsCgdjbGFzc2VzGAMgAygLMhsudGFza3lhcmQudjEuUGxhY2VtZW50Q2xhc3MSKQoHdGVuYW50cxgEIAMoCzIYLnRhc2t5YXJkLnYxLlRlbmFudFNoYXJlEi0KCHZlcmRpY3RzGAUgAygLMhsudGFza3lhcmQudjEuUnVubmVyVmVyZGljdHMSJAoHcnVubmVycxgGIAMoCzITLnRhc2t5YXJkLnYxLlJ1bm5lchIPCgdjbG9zaW5nGAcgASgIIo0BCgRMYW5lEg4KBnRlbmFudBgBIAEoCRIhCgNrZXkYAiABKAsyFC50YXNreWFyZC52MS5MYW5lS2V5EjMKD2hlYWRfcmVhZHlfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHYmFja2xvZxgEIAEoAxIMCgRtb3JlGAUgASgIIvIBCg5QbGFjZW1lbnRDbGFzcxIOCgZ0ZW5hbnQYASABKAkSEAoIY2xhc3NfaWQYAiABKBASKAoEa2luZBgDIAEoDjIaLnRhc2t5YXJkLnYxLkV4ZWN1dGlvbktpbmQSEQoJdGFza190eXBlGAQgASgJEhAKCGZ1bmN0aW9uGAUgASgJEikKCXBsYWNlbWVudBgGIAEoCzIWLnRhc2t5YXJkLnYxLlBsYWNlbWVudBIpCglyZXNvdXJjZXMYByABKAsyFi50YXNreWFyZC52MS5SZXNvdXJjZXMSGQoRcnVubmVyX2lkX3BhdHRlcm4YCCABKAki0gEKC1RlbmFudFNoYXJlEg4KBnRlbmFudBgBIAEoCRIOCgZ3ZWlnaHQYAiABKAUSDQoFdXNhZ2UYAyABKAESFwoPY2xhaW1hYmxlX2NvdW50GAQgASgDEg4KBnBhdXNlZBgFIAEoCBIZChFwYXVzZWRfdGFza190eXBlcxgGIAMoCRIlCgR0aWVyGAcgASgOMhcudGFza3lhcmQudjEuVGVuYW50VGllchIUCgxsZWFzZWRfY291bnQYCCABKAMSEwoLbGltaXRzX29ubHkYCSABKAgiUAoOUnVubmVyVmVyZGljdHMSEQoJcnVubmVyX2lkGAEgASgJEisKCHZlcmRpY3RzGAIgAygLMhkudGFza3lhcmQudjEuTGVhc2VWZXJkaWN0Im4KF1JlYWRFeHBsYWluRmFjdHNSZXF1ZXN0Eg4KBnRlbmFudBgBIAEoCRIRCgd0YXNrX2lkGAIgASgJSAASJQoEc3BlYxgDIAEoCzIVLnRhc2t5YXJkLnYxLlRhc2tTcGVjSABCCQoHc3ViamVjdCK5BAoYUmVhZEV4cGxhaW5GYWN0c1Jlc3BvbnNlEi0KCXJlYWRfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJAoEdGFzaxgCIAEoCzIWLnRhc2t5YXJkLnYxLlRhc2tGYWN0cxIkCgRzbG90GAMgASgLMhYudGFza3lhcmQudjEuU2xvdEZhY3RzEigKBnRlbmFudBgEIAEoCzIYLnRhc2t5YXJkLnYxLlRlbmFudEZhY3RzEi0KCXRhc2tfdHlwZRgFIAEoCzIaLnRhc2t5YXJkLnYxLlRhc2tUeXBlRmFjdHMSNAoPcGxhY2VtZW50X2NsYXNzGAYgASgLMhsudGFza3lhcmQudjEuUGxhY2VtZW50Q2xhc3MSFQoNcGlubmVkX3J1bm5lchgHIAEoCRIQCghwcmlvcml0eRgIIAEoBRIwCgpxdWFyYW50aW5lGAkgASgLMhwudGFza3lhcmQudjEuUXVhcmFudGluZUZhY3RzEikKB3J1bm5lcnMYCiADKAsyGC50YXNreWFyZC52MS5SdW5uZXJGYWN0cxIRCgl0YXNrX25hbWUYCyABKAkSMgoMZGVwZW5kZW5jaWVzGAwgAygLMhwudGFza3lhcmQudjEuRGVwZW5kZW5jeUZhY3RzEh0KFW9wZW5fZGVwZW5kZW5jeV9jb3VudBgNIAEoBRInCgZsaW1pdHMYECADKAsyFy50YXNreWFyZC52MS5MaW1pdEZhY3RzItQBCgpMaW1pdEZhY3RzEg0KBWxpbWl0GAEgASgJEgsKA2tleRgCIAEoCRINCgV1bml0cxgDIAEoAxIPCgdtaXNzaW5nGAQgASgIEgwKBG9wZW4YBSABKAgSDQoFYm91bmQYBiABKAkSDAoEbW9zdBgHIAEoAxIMCgR1c2VkGAggASgDEi0KCW9wZW5fdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLYWhlYWRfY291bnQYCiABKAMSDQoFd2FpdHMYCyABKAgihQEKD0RlcGVuZGVuY3lGYWN0cxIMCgR0YXNrGAEgASgJEiUKBXBoYXNlGAIgASgOMhYudGFza3lhcmQudjEuVGFza1BoYXNlEi4KBHdoZW4YAyABKA4yIC50YXNreWFyZC52MS5EZXBlbmRlbmN5Q29uZGl0aW9uEg0KBWNoaWxkGAQgASgIItACCglUYXNrRmFjdHMSJQoFcGhhc2UYASABKA4yFi50YXNreWFyZC52MS5UYXNrUGhhc2USMgoOcGVuZGluZ19yZWFzb24YAiABKA4yGi50YXNreWFyZC52MS5QZW5kaW5nUmVhc29uEi4KCnJlYWR5X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjUKEW5leHRfYXR0ZW1wdF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglydW5uZXJfaWQYBSABKAkSNQoRbGVhc2VfZXhwaXJlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnF1ZXVlZBgHIAEoCBIVCg1sYW5lX3Bvc2l0aW9uGAggASgDEhAKCGV4dGVybmFsGAkgASgIInsKCVNsb3RGYWN0cxIMCgRzbG90GAEgASgJEhQKDGhlYWRfdGFza19pZBgCIAEoCRITCgthaGVhZF9jb3VudBgDIAEoAxI1ChFsZWFzZV9leHBpcmVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi/QEKC1RlbmFudEZhY3RzEicKBXNoYXJlGAEgASgLMhgudGFza3lhcmQudjEuVGVuYW50U2hhcmUSEQoJc3VzcGVuZGVkGAIgASgIEhQKDHF1ZXVlX3BhdXNlZBgDIAEoCBIcChRtYXhfY29uY3VycmVudF90YXNrcxgEIAEoBRIXCg9tYXhfcXVldWVfZGVwdGgYBSABKAUSFQoNcGVuZGluZ19jb3VudBgGIAEoAxIaChJyYXRlX2xpbWl0X3Blcl9zZWMYByABKAUSMgoOcmF0ZV9vcGVuX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkUKDVRhc2tUeXBlRmFjdHMSDAoEbmFtZRgBIAEoCRIQCghkaXNhYmxlZBgCIAEoCBIUCgxxdWV1ZV9wYXVzZWQYAyABKAgieQoPUXVhcmFudGluZUZhY3RzEgwKBG5hbWUYASABKAkSLwoLY3JlYXRlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhkKEXJ1bm5lcl9sb3NzX2NvdW50GAMgASgFEgwKBGhlbGQYBCABKAgidgoLUnVubmVyRmFjdHMSIwoGcnVubmVyGAEgASgLMhMudGFza3lhcmQudjEuUnVubmVyEhIKCnRhc2tfdHlwZXMYAiADKAkSLgoOZnJlZV9yZXNvdXJjZXMYAyABKAsyFi50YXNreWFyZC52MS5SZXNvdXJjZXMyogcKDExlYXNlU2VydmljZRJcCg9DbGFpbUZvclJ1bm5lcnMSIy50YXNreWFyZC52MS5DbGFpbUZvclJ1bm5lcnNSZXF1ZXN0GiQudGFza3lhcmQudjEuQ2xhaW1Gb3JSdW5uZXJzUmVzcG9uc2USUAoLUmVuZXdMZWFzZXMSHy50YXNreWFyZC52MS5SZW5ld0xlYXNlc1JlcXVlc3QaIC50YXNreWFyZC52MS5SZW5ld0xlYXNlc1Jlc3BvbnNlEk0KClJlcG9ydFJ1bnMSHi50YXNreWFyZC52MS5SZXBvcnRSdW5zUmVxdWVzdBofLnRhc2t5YXJkLnYxLlJlcG9ydFJ1bnNSZXNwb25zZRJNCgpBcHBlbmRMb2dzEh4udGFza3lhcmQudjEuQXBwZW5kTG9nc1JlcXVlc3QaHy50YXNreWFyZC52MS5BcHBlbmRMb2dzUmVzcG9uc2USXgoPV3JpdGVDaGVja3BvaW50EiMudGFza3lhcmQudjEuV3JpdGVDaGVja3BvaW50UmVxdWVzdBokLnRhc2t5YXJkLnYxLldyaXRlQ2hlY2twb2ludFJlc3BvbnNlKAESbQoUUmVhZExlYXNlZENoZWNrcG9pbnQSKC50YXNreWFyZC52MS5SZWFkTGVhc2VkQ2hlY2twb2ludFJlcXVlc3QaKS50YXNreWFyZC52MS5SZWFkTGVhc2VkQ2hlY2twb2ludFJlc3BvbnNlMAESXwoQQ3JlYXRlQ2hpbGRUYXNrcxIkLnRhc2t5YXJkLnYxLkNyZWF0ZUNoaWxkVGFza3NSZXF1ZXN0GiUudGFza3lhcmQudjEuQ3JlYXRlQ2hpbGRUYXNrc1Jlc3BvbnNlEmIKEVJlYWRDaGlsZE91dGNvbWVzEiUudGFza3lhcmQudjEuUmVhZENoaWxkT3V0Y29tZXNSZXF1ZXN0GiYudGFza3lhcmQudjEuUmVhZENoaWxkT3V0Y29tZXNSZXNwb25zZRJPCgpXYXRjaFF1ZXVlEh4udGFza3lhcmQudjEuV2F0Y2hRdWV1ZVJlcXVlc3QaHy50YXNreWFyZC52MS5XYXRjaFF1ZXVlUmVzcG9uc2UwARJfChBSZWFkRXhwbGFpbkZhY3RzEiQudGFza3lhcmQudjEuUmVhZEV4cGxhaW5GYWN0c1JlcXVlc3QaJS50YXNreWFyZC52MS5SZWFkRXhwbGFpbkZhY3RzUmVzcG9uc2VCOwoPZGV2LnRhc2t5YXJkLnYxUAFaJnRhc2t5YXJkLmRldi9nby90YXNreWFyZC92MTt0YXNreWFyZHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_google_rpc_status, file_taskyard_v1_checkpoint, file_taskyard_v1_common, file_taskyard_v1_lease, file_taskyard_v1_runner, file_taskyard_v1_task, file_taskyard_v1_tenant]);
+  fileDesc("Ch90YXNreWFyZC92MS9sZWFzZV9zZXJ2aWNlLnByb3RvEgt0YXNreWFyZC52MSJ9ChZDbGFpbUZvclJ1bm5lcnNSZXF1ZXN0EhQKDHNjaGVkdWxlcl9pZBgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJEikKB3J1bm5lcnMYAyADKAsyGC50YXNreWFyZC52MS5SdW5uZXJDbGFpbRIOCgZwYWNrZWQYBCABKAgi5gEKC1J1bm5lckNsYWltEhEKCXJ1bm5lcl9pZBgBIAEoCRIVCg1zZXNzaW9uX2Vwb2NoGAIgASgDEhEKCW1heF90YXNrcxgDIAEoBRImCgZidWRnZXQYBCABKAsyFi50YXNreWFyZC52MS5SZXNvdXJjZXMSMQoObGVhc2VfZHVyYXRpb24YBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKQoHdGVuYW50cxgGIAMoCzIYLnRhc2t5YXJkLnYxLlRlbmFudENsYWltEhQKDGhlYXJ0YmVhdF9pZBgHIAEoAyJXCgtUZW5hbnRDbGFpbRIOCgZ0ZW5hbnQYASABKAkSEQoJbWF4X3Rhc2tzGAIgASgFEiUKBWxhbmVzGAMgAygLMhYudGFza3lhcmQudjEuTGFuZUNsYWltIoABCglMYW5lQ2xhaW0SIgoEbGFuZRgBIAEoCzIULnRhc2t5YXJkLnYxLkxhbmVLZXkSKQoGb2Zmc2V0GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiQKBGNvc3QYAyABKAsyFi50YXNreWFyZC52MS5SZXNvdXJjZXMiRAoHTGFuZUtleRIQCghjbGFzc19pZBgBIAEoEBIQCghwcmlvcml0eRgCIAEoBRIVCg1waW5uZWRfcnVubmVyGAMgASgJIkoKF0NsYWltRm9yUnVubmVyc1Jlc3BvbnNlEi8KB3Jlc3VsdHMYASADKAsyHi50YXNreWFyZC52MS5SdW5uZXJDbGFpbVJlc3VsdCLBAQoRUnVubmVyQ2xhaW1SZXN1bHQSLAoLYXNzaWdubWVudHMYASADKAsyFy50YXNreWFyZC52MS5Bc3NpZ25tZW50EisKDWRyYWluZWRfbGFuZXMYAiADKAsyFC50YXNreWFyZC52MS5MYW5lS2V5EiEKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXMSLgoGcGFja2VkGAQgASgLMh4udGFza3lhcmQudjEuUGFja2VkQXNzaWdubWVudHMilQEKEVBhY2tlZEFzc2lnbm1lbnRzEg8KB2VudHJpZXMYASADKAwSDQoFdGFza3MYAiADKAkSEwoLZ2VuZXJhdGlvbnMYAyADKAMSEQoJbGVhc2VfaWRzGAQgAygQEigKCXdvcmtsb2FkcxgFIAMoCzIVLnRhc2t5YXJkLnYxLldvcmtsb2FkEg4KBnBsYWNlcxgGIAMoBSJoCghXb3JrbG9hZBIRCgl0YXNrX3R5cGUYASABKAkSDAoEa2luZBgCIAEoCRIQCghmdW5jdGlvbhgDIAEoCRIpCglyZXNvdXJjZXMYBCABKAsyFi50YXNreWFyZC52MS5SZXNvdXJjZXMigQEKElJlbmV3TGVhc2VzUmVxdWVzdBIRCglydW5uZXJfaWQYASABKAkSJQoGbGVhc2VzGAIgAygLMhUudGFza3lhcmQudjEuTGVhc2VSZWYSMQoObGVhc2VfZHVyYXRpb24YAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iQgoTUmVuZXdMZWFzZXNSZXNwb25zZRIrCgh2ZXJkaWN0cxgBIAMoCzIZLnRhc2t5YXJkLnYxLkxlYXNlVmVyZGljdCI/ChFSZXBvcnRSdW5zUmVxdWVzdBIqCgdyZXBvcnRzGAEgAygLMhkudGFza3lhcmQudjEuSG9sZGVyUmVwb3J0IkkKDEhvbGRlclJlcG9ydBIRCglydW5uZXJfaWQYASABKAkSJgoGcmVwb3J0GAIgASgLMhYudGFza3lhcmQudjEuUnVuUmVwb3J0IkAKElJlcG9ydFJ1bnNSZXNwb25zZRIqCgdyZXN1bHRzGAEgAygLMhkudGFza3lhcmQudjEuUmVwb3J0UmVzdWx0Ik4KEUFwcGVuZExvZ3NSZXF1ZXN0EhEKCXJ1bm5lcl9pZBgBIAEoCRImCgdiYXRjaGVzGAIgAygLMhUudGFza3lhcmQudjEuTG9nQmF0Y2giOQoSQXBwZW5kTG9nc1Jlc3BvbnNlEiMKB3Jlc3VsdHMYASADKAsyEi5nb29nbGUucnBjLlN0YXR1cyJYChZXcml0ZUNoZWNrcG9pbnRSZXF1ZXN0EhEKCXJ1bm5lcl9pZBgBIAEoCRIrCgVjaHVuaxgCIAEoCzIcLnRhc2t5YXJkLnYxLkNoZWNrcG9pbnRDaHVuayJGChdXcml0ZUNoZWNrcG9pbnRSZXNwb25zZRIrCgpjaGVja3BvaW50GAEgASgLMhcudGFza3lhcmQudjEuQ2hlY2twb2ludCJWChtSZWFkTGVhc2VkQ2hlY2twb2ludFJlcXVlc3QSEQoJcnVubmVyX2lkGAEgASgJEiQKBWxlYXNlGAIgASgLMhUudGFza3lhcmQudjEuTGVhc2VSZWYiWQocUmVhZExlYXNlZENoZWNrcG9pbnRSZXNwb25zZRIrCgpjaGVja3BvaW50GAEgASgLMhcudGFza3lhcmQudjEuQ2hlY2twb2ludBIMCgRkYXRhGAIgASgMInwKF0NyZWF0ZUNoaWxkVGFza3NSZXF1ZXN0EhEKCXJ1bm5lcl9pZBgBIAEoCRIkCgVsZWFzZRgCIAEoCzIVLnRhc2t5YXJkLnYxLkxlYXNlUmVmEigKCGNoaWxkcmVuGAMgAygLMhYudGFza3lhcmQudjEuQ2hpbGRUYXNrIikKGENyZWF0ZUNoaWxkVGFza3NSZXNwb25zZRINCgV0YXNrcxgBIAMoCSJiChhSZWFkQ2hpbGRPdXRjb21lc1JlcXVlc3QSEQoJcnVubmVyX2lkGAEgASgJEiQKBWxlYXNlGAIgASgLMhUudGFza3lhcmQudjEuTGVhc2VSZWYSDQoFdGFza3MYAyADKAkiSAoZUmVhZENoaWxkT3V0Y29tZXNSZXNwb25zZRIrCghvdXRjb21lcxgBIAMoCzIZLnRhc2t5YXJkLnYxLkNoaWxkT3V0Y29tZSIpChFXYXRjaFF1ZXVlUmVxdWVzdBIUCgxzY2hlZHVsZXJfaWQYASABKAkisQIKEldhdGNoUXVldWVSZXNwb25zZRIMCgRmdWxsGAEgASgIEiAKBWxhbmVzGAIgAygLMhEudGFza3lhcmQudjEuTGFuZRIsCgdjbGFzc2VzGAMgAygLMhsudGFza3lhcmQudjEuUGxhY2VtZW50Q2xhc3MSKQoHdGVuYW50cxgEIAMoCzIYLnRhc2t5YXJkLnYxLlRlbmFudFNoYXJlEi0KCHZlcmRpY3RzGAUgAygLMhsudGFza3lhcmQudjEuUnVubmVyVmVyZGljdHMSJAoHcnVubmVycxgGIAMoCzITLnRhc2t5YXJkLnYxLlJ1bm5lchIPCgdjbG9zaW5nGAcgASgIEiwKCHBvc2l0aW9uGAggASgLMhoudGFza3lhcmQudjEuUXVldWVQb3NpdGlvbiIzCg1RdWV1ZVBvc2l0aW9uEhIKCnJlcGxpY2FfaWQYASABKAkSDgoGbnVtYmVyGAIgASgDIrEBChFLZWVwQ3JlZGl0UmVxdWVzdBIsCghwb3NpdGlvbhgBIAEoCzIaLnRhc2t5YXJkLnYxLlF1ZXVlUG9zaXRpb24SLAoJdmFsaWRfZm9yGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEioKB3J1bm5lcnMYAyADKAsyGS50YXNreWFyZC52MS5SdW5uZXJDcmVkaXQSFAoMc2NoZWR1bGVyX2lkGAQgASgJIvYBCgxSdW5uZXJDcmVkaXQSEQoJcnVubmVyX2lkGAEgASgJEhUKDXNlc3Npb25fZXBvY2gYAiABKAMSDgoGcGxhY2VzGAMgASgFEhQKDGhlYXJ0YmVhdF9pZBgEIAEoAxIsCgl2YWxpZF9mb3IYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMQoObGVhc2VfZHVyYXRpb24YBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEQoJY2xhc3NfaWRzGAcgAygQEg8KB3RlbmFudHMYCCADKAkSEQoJd2l0aGRyYXduGAkgASgIIlUKEktlZXBDcmVkaXRSZXNwb25zZRIuCgdncmFudGVkGAEgAygLMh0udGFza3lhcmQudjEuRWFnZXJBc3NpZ25tZW50cxIPCgdzZXR0bGVkGAIgAygJIoABChBFYWdlckFzc2lnbm1lbnRzEhEKCXJ1bm5lcl9pZBgBIAEoCRIVCg1zZXNzaW9uX2Vwb2NoGAIgASgDEhQKDGhlYXJ0YmVhdF9pZBgDIAEoAxIsCgthc3NpZ25tZW50cxgEIAMoCzIXLnRhc2t5YXJkLnYxLkFzc2lnbm1lbnQijQEKBExhbmUSDgoGdGVuYW50GAEgASgJEiEKA2tleRgCIAEoCzIULnRhc2t5YXJkLnYxLkxhbmVLZXkSMwoPaGVhZF9yZWFkeV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdiYWNrbG9nGAQgASgDEgwKBG1vcmUYBSABKAgi8gEKDlBsYWNlbWVudENsYXNzEg4KBnRlbmFudBgBIAEoCRIQCghjbGFzc19pZBgCIAEoEBIoCgRraW5kGAMgASgOMhoudGFza3lhcmQudjEuRXhlY3V0aW9uS2luZBIRCgl0YXNrX3R5cGUYBCABKAkSEAoIZnVuY3Rpb24YBSABKAkSKQoJcGxhY2VtZW50GAYgASgLMhYudGFza3lhcmQudjEuUGxhY2VtZW50EikKCXJlc291cmNlcxgHIAEoCzIWLnRhc2t5YXJkLnYxLlJlc291cmNlcxIZChFydW5uZXJfaWRfcGF0dGVybhgIIAEoCSLSAQoLVGVuYW50U2hhcmUSDgoGdGVuYW50GAEgASgJEg4KBndlaWdodBgCIAEoBRINCgV1c2FnZRgDIAEoARIXCg9jbGFpbWFibGVfY291bnQYBCABKAMSDgoGcGF1c2VkGAUgASgIEhkKEXBhdXNlZF90YXNrX3R5cGVzGAYgAygJEiUKBHRpZXIYByABKA4yFy50YXNreWFyZC52MS5UZW5hbnRUaWVyEhQKDGxlYXNlZF9jb3VudBgIIAEoAxITCgtsaW1pdHNfb25seRgJIAEoCCJQCg5SdW5uZXJWZXJkaWN0cxIRCglydW5uZXJfaWQYASABKAkSKwoIdmVyZGljdHMYAiADKAsyGS50YXNreWFyZC52MS5MZWFzZVZlcmRpY3QibgoXUmVhZEV4cGxhaW5GYWN0c1JlcXVlc3QSDgoGdGVuYW50GAEgASgJEhEKB3Rhc2tfaWQYAiABKAlIABIlCgRzcGVjGAMgASgLMhUudGFza3lhcmQudjEuVGFza1NwZWNIAEIJCgdzdWJqZWN0IrkEChhSZWFkRXhwbGFpbkZhY3RzUmVzcG9uc2USLQoJcmVhZF90aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIkCgR0YXNrGAIgASgLMhYudGFza3lhcmQudjEuVGFza0ZhY3RzEiQKBHNsb3QYAyABKAsyFi50YXNreWFyZC52MS5TbG90RmFjdHMSKAoGdGVuYW50GAQgASgLMhgudGFza3lhcmQudjEuVGVuYW50RmFjdHMSLQoJdGFza190eXBlGAUgASgLMhoudGFza3lhcmQudjEuVGFza1R5cGVGYWN0cxI0Cg9wbGFjZW1lbnRfY2xhc3MYBiABKAsyGy50YXNreWFyZC52MS5QbGFjZW1lbnRDbGFzcxIVCg1waW5uZWRfcnVubmVyGAcgASgJEhAKCHByaW9yaXR5GAggASgFEjAKCnF1YXJhbnRpbmUYCSABKAsyHC50YXNreWFyZC52MS5RdWFyYW50aW5lRmFjdHMSKQoHcnVubmVycxgKIAMoCzIYLnRhc2t5YXJkLnYxLlJ1bm5lckZhY3RzEhEKCXRhc2tfbmFtZRgLIAEoCRIyCgxkZXBlbmRlbmNpZXMYDCADKAsyHC50YXNreWFyZC52MS5EZXBlbmRlbmN5RmFjdHMSHQoVb3Blbl9kZXBlbmRlbmN5X2NvdW50GA0gASgFEicKBmxpbWl0cxgQIAMoCzIXLnRhc2t5YXJkLnYxLkxpbWl0RmFjdHMi1AEKCkxpbWl0RmFjdHMSDQoFbGltaXQYASABKAkSCwoDa2V5GAIgASgJEg0KBXVuaXRzGAMgASgDEg8KB21pc3NpbmcYBCABKAgSDAoEb3BlbhgFIAEoCBINCgVib3VuZBgGIAEoCRIMCgRtb3N0GAcgASgDEgwKBHVzZWQYCCABKAMSLQoJb3Blbl90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgthaGVhZF9jb3VudBgKIAEoAxINCgV3YWl0cxgLIAEoCCKFAQoPRGVwZW5kZW5jeUZhY3RzEgwKBHRhc2sYASABKAkSJQoFcGhhc2UYAiABKA4yFi50YXNreWFyZC52MS5UYXNrUGhhc2USLgoEd2hlbhgDIAEoDjIgLnRhc2t5YXJkLnYxLkRlcGVuZGVuY3lDb25kaXRpb24SDQoFY2hpbGQYBCABKAgi0AIKCVRhc2tGYWN0cxIlCgVwaGFzZRgBIAEoDjIWLnRhc2t5YXJkLnYxLlRhc2tQaGFzZRIyCg5wZW5kaW5nX3JlYXNvbhgCIAEoDjIaLnRhc2t5YXJkLnYxLlBlbmRpbmdSZWFzb24SLgoKcmVhZHlfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNQoRbmV4dF9hdHRlbXB0X3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCXJ1bm5lcl9pZBgFIAEoCRI1ChFsZWFzZV9leHBpcmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGcXVldWVkGAcgASgIEhUKDWxhbmVfcG9zaXRpb24YCCABKAMSEAoIZXh0ZXJuYWwYCSABKAgiewoJU2xvdEZhY3RzEgwKBHNsb3QYASABKAkSFAoMaGVhZF90YXNrX2lkGAIgASgJEhMKC2FoZWFkX2NvdW50GAMgASgDEjUKEWxlYXNlX2V4cGlyZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCL9AQoLVGVuYW50RmFjdHMSJwoFc2hhcmUYASABKAsyGC50YXNreWFyZC52MS5UZW5hbnRTaGFyZRIRCglzdXNwZW5kZWQYAiABKAgSFAoMcXVldWVfcGF1c2VkGAMgASgIEhwKFG1heF9jb25jdXJyZW50X3Rhc2tzGAQgASgFEhcKD21heF9xdWV1ZV9kZXB0aBgFIAEoBRIVCg1wZW5kaW5nX2NvdW50GAYgASgDEhoKEnJhdGVfbGltaXRfcGVyX3NlYxgHIAEoBRIyCg5yYXRlX29wZW5fdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiRQoNVGFza1R5cGVGYWN0cxIMCgRuYW1lGAEgASgJEhAKCGRpc2FibGVkGAIgASgIEhQKDHF1ZXVlX3BhdXNlZBgDIAEoCCJ5Cg9RdWFyYW50aW5lRmFjdHMSDAoEbmFtZRgBIAEoCRIvCgtjcmVhdGVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGQoRcnVubmVyX2xvc3NfY291bnQYAyABKAUSDAoEaGVsZBgEIAEoCCJ2CgtSdW5uZXJGYWN0cxIjCgZydW5uZXIYASABKAsyEy50YXNreWFyZC52MS5SdW5uZXISEgoKdGFza190eXBlcxgCIAMoCRIuCg5mcmVlX3Jlc291cmNlcxgDIAEoCzIWLnRhc2t5YXJkLnYxLlJlc291cmNlczL1BwoMTGVhc2VTZXJ2aWNlElwKD0NsYWltRm9yUnVubmVycxIjLnRhc2t5YXJkLnYxLkNsYWltRm9yUnVubmVyc1JlcXVlc3QaJC50YXNreWFyZC52MS5DbGFpbUZvclJ1bm5lcnNSZXNwb25zZRJQCgtSZW5ld0xlYXNlcxIfLnRhc2t5YXJkLnYxLlJlbmV3TGVhc2VzUmVxdWVzdBogLnRhc2t5YXJkLnYxLlJlbmV3TGVhc2VzUmVzcG9uc2USTQoKUmVwb3J0UnVucxIeLnRhc2t5YXJkLnYxLlJlcG9ydFJ1bnNSZXF1ZXN0Gh8udGFza3lhcmQudjEuUmVwb3J0UnVuc1Jlc3BvbnNlEk0KCkFwcGVuZExvZ3MSHi50YXNreWFyZC52MS5BcHBlbmRMb2dzUmVxdWVzdBofLnRhc2t5YXJkLnYxLkFwcGVuZExvZ3NSZXNwb25zZRJeCg9Xcml0ZUNoZWNrcG9pbnQSIy50YXNreWFyZC52MS5Xcml0ZUNoZWNrcG9pbnRSZXF1ZXN0GiQudGFza3lhcmQudjEuV3JpdGVDaGVja3BvaW50UmVzcG9uc2UoARJtChRSZWFkTGVhc2VkQ2hlY2twb2ludBIoLnRhc2t5YXJkLnYxLlJlYWRMZWFzZWRDaGVja3BvaW50UmVxdWVzdBopLnRhc2t5YXJkLnYxLlJlYWRMZWFzZWRDaGVja3BvaW50UmVzcG9uc2UwARJfChBDcmVhdGVDaGlsZFRhc2tzEiQudGFza3lhcmQudjEuQ3JlYXRlQ2hpbGRUYXNrc1JlcXVlc3QaJS50YXNreWFyZC52MS5DcmVhdGVDaGlsZFRhc2tzUmVzcG9uc2USYgoRUmVhZENoaWxkT3V0Y29tZXMSJS50YXNreWFyZC52MS5SZWFkQ2hpbGRPdXRjb21lc1JlcXVlc3QaJi50YXNreWFyZC52MS5SZWFkQ2hpbGRPdXRjb21lc1Jlc3BvbnNlEk8KCldhdGNoUXVldWUSHi50YXNreWFyZC52MS5XYXRjaFF1ZXVlUmVxdWVzdBofLnRhc2t5YXJkLnYxLldhdGNoUXVldWVSZXNwb25zZTABElEKCktlZXBDcmVkaXQSHi50YXNreWFyZC52MS5LZWVwQ3JlZGl0UmVxdWVzdBofLnRhc2t5YXJkLnYxLktlZXBDcmVkaXRSZXNwb25zZSgBMAESXwoQUmVhZEV4cGxhaW5GYWN0cxIkLnRhc2t5YXJkLnYxLlJlYWRFeHBsYWluRmFjdHNSZXF1ZXN0GiUudGFza3lhcmQudjEuUmVhZEV4cGxhaW5GYWN0c1Jlc3BvbnNlQjsKD2Rldi50YXNreWFyZC52MVABWiZ0YXNreWFyZC5kZXYvZ28vdGFza3lhcmQvdjE7dGFza3lhcmR2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_google_rpc_status, file_taskyard_v1_checkpoint, file_taskyard_v1_common, file_taskyard_v1_lease, file_taskyard_v1_runner, file_taskyard_v1_task, file_taskyard_v1_tenant]);
 
 /**
  * Request of ClaimForRunners.
@@ -875,6 +875,13 @@ export type WatchQueueResponse = Message<"taskyard.v1.WatchQueueResponse"> & {
    * @generated from field: bool closing = 7;
    */
   closing: boolean;
+
+  /**
+   * How far the queue was read; for KeepCreditRequest.
+   *
+   * @generated from field: taskyard.v1.QueuePosition position = 8;
+   */
+  position?: QueuePosition | undefined;
 };
 
 /**
@@ -883,6 +890,224 @@ export type WatchQueueResponse = Message<"taskyard.v1.WatchQueueResponse"> & {
  */
 export const WatchQueueResponseSchema: GenMessage<WatchQueueResponse> = /*@__PURE__*/
   messageDesc(file_taskyard_v1_lease_service, 25);
+
+/**
+ * A place in the order in which a replica of taskdb learned of work that waits.
+ *
+ * @generated from message taskyard.v1.QueuePosition
+ */
+export type QueuePosition = Message<"taskyard.v1.QueuePosition"> & {
+  /**
+   * The replica's process.
+   *
+   * @generated from field: string replica_id = 1;
+   */
+  replicaId: string;
+
+  /**
+   * Counts up; a response with this number contains all work up to it.
+   *
+   * @generated from field: int64 number = 2;
+   */
+  number: bigint;
+};
+
+/**
+ * Describes the message taskyard.v1.QueuePosition.
+ * Use `create(QueuePositionSchema)` to create a new message.
+ */
+export const QueuePositionSchema: GenMessage<QueuePosition> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_lease_service, 26);
+
+/**
+ * Credit that is given, changed or withdrawn.  Any message keeps the credit of the whole stream valid.
+ *
+ * @generated from message taskyard.v1.KeepCreditRequest
+ */
+export type KeepCreditRequest = Message<"taskyard.v1.KeepCreditRequest"> & {
+  /**
+   * Of the last response of WatchQueue that the scheduler has considered.  The credit is not
+   * used once the replica knows of work that came later: it may have to go first.
+   *
+   * @generated from field: taskyard.v1.QueuePosition position = 1;
+   */
+  position?: QueuePosition | undefined;
+
+  /**
+   * The credit of the stream is not used after this time, unless another message arrives.
+   *
+   * @generated from field: google.protobuf.Duration valid_for = 2;
+   */
+  validFor?: Duration | undefined;
+
+  /**
+   * Runners whose credit changes.
+   *
+   * @generated from field: repeated taskyard.v1.RunnerCredit runners = 3;
+   */
+  runners: RunnerCredit[];
+
+  /**
+   * Scheduler instance; the first message decides.
+   *
+   * @generated from field: string scheduler_id = 4;
+   */
+  schedulerId: string;
+};
+
+/**
+ * Describes the message taskyard.v1.KeepCreditRequest.
+ * Use `create(KeepCreditRequestSchema)` to create a new message.
+ */
+export const KeepCreditRequestSchema: GenMessage<KeepCreditRequest> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_lease_service, 27);
+
+/**
+ * The credit of one runner.
+ *
+ * @generated from message taskyard.v1.RunnerCredit
+ */
+export type RunnerCredit = Message<"taskyard.v1.RunnerCredit"> & {
+  /**
+   * Runner.
+   *
+   * @generated from field: string runner_id = 1;
+   */
+  runnerId: string;
+
+  /**
+   * Its session; leases are granted to this session only.
+   *
+   * @generated from field: int64 session_epoch = 2;
+   */
+  sessionEpoch: bigint;
+
+  /**
+   * Places that are added to what is left of earlier ones of this session.
+   *
+   * @generated from field: int32 places = 3;
+   */
+  places: number;
+
+  /**
+   * Last heartbeat of the runner that the scheduler has received; its assignments name it.
+   *
+   * @generated from field: int64 heartbeat_id = 4;
+   */
+  heartbeatId: bigint;
+
+  /**
+   * The credit of this runner is not used after this time.
+   *
+   * @generated from field: google.protobuf.Duration valid_for = 5;
+   */
+  validFor?: Duration | undefined;
+
+  /**
+   * First lease of a task.
+   *
+   * @generated from field: google.protobuf.Duration lease_duration = 6;
+   */
+  leaseDuration?: Duration | undefined;
+
+  /**
+   * Placement classes that the runner may take.
+   *
+   * @generated from field: repeated sfixed64 class_ids = 7;
+   */
+  classIds: bigint[];
+
+  /**
+   * Tenants that it serves; empty = all.
+   *
+   * @generated from field: repeated string tenants = 8;
+   */
+  tenants: string[];
+
+  /**
+   * What is left is withdrawn; KeepCreditResponse.settled follows.
+   *
+   * @generated from field: bool withdrawn = 9;
+   */
+  withdrawn: boolean;
+};
+
+/**
+ * Describes the message taskyard.v1.RunnerCredit.
+ * Use `create(RunnerCreditSchema)` to create a new message.
+ */
+export const RunnerCreditSchema: GenMessage<RunnerCredit> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_lease_service, 28);
+
+/**
+ * Uses of credit, in order.
+ *
+ * @generated from message taskyard.v1.KeepCreditResponse
+ */
+export type KeepCreditResponse = Message<"taskyard.v1.KeepCreditResponse"> & {
+  /**
+   * Leased tasks; each took one place.
+   *
+   * @generated from field: repeated taskyard.v1.EagerAssignments granted = 1;
+   */
+  granted: EagerAssignments[];
+
+  /**
+   * Runners whose withdrawn credit is no longer used, by id: what took one of its places was sent before.
+   *
+   * @generated from field: repeated string settled = 2;
+   */
+  settled: string[];
+};
+
+/**
+ * Describes the message taskyard.v1.KeepCreditResponse.
+ * Use `create(KeepCreditResponseSchema)` to create a new message.
+ */
+export const KeepCreditResponseSchema: GenMessage<KeepCreditResponse> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_lease_service, 29);
+
+/**
+ * Tasks that were leased to a runner when they were created.
+ *
+ * @generated from message taskyard.v1.EagerAssignments
+ */
+export type EagerAssignments = Message<"taskyard.v1.EagerAssignments"> & {
+  /**
+   * Runner.
+   *
+   * @generated from field: string runner_id = 1;
+   */
+  runnerId: string;
+
+  /**
+   * Its session.
+   *
+   * @generated from field: int64 session_epoch = 2;
+   */
+  sessionEpoch: bigint;
+
+  /**
+   * RunnerCredit.heartbeat_id of the credit.
+   *
+   * @generated from field: int64 heartbeat_id = 3;
+   */
+  heartbeatId: bigint;
+
+  /**
+   * The tasks.
+   *
+   * @generated from field: repeated taskyard.v1.Assignment assignments = 4;
+   */
+  assignments: Assignment[];
+};
+
+/**
+ * Describes the message taskyard.v1.EagerAssignments.
+ * Use `create(EagerAssignmentsSchema)` to create a new message.
+ */
+export const EagerAssignmentsSchema: GenMessage<EagerAssignments> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_lease_service, 30);
 
 /**
  * A lane with claimable work.
@@ -931,7 +1156,7 @@ export type Lane = Message<"taskyard.v1.Lane"> & {
  * Use `create(LaneSchema)` to create a new message.
  */
 export const LaneSchema: GenMessage<Lane> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 26);
+  messageDesc(file_taskyard_v1_lease_service, 31);
 
 /**
  * What matters for placement.
@@ -1001,7 +1226,7 @@ export type PlacementClass = Message<"taskyard.v1.PlacementClass"> & {
  * Use `create(PlacementClassSchema)` to create a new message.
  */
 export const PlacementClassSchema: GenMessage<PlacementClass> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 27);
+  messageDesc(file_taskyard_v1_lease_service, 32);
 
 /**
  * The input of fair scheduling for a tenant.
@@ -1078,7 +1303,7 @@ export type TenantShare = Message<"taskyard.v1.TenantShare"> & {
  * Use `create(TenantShareSchema)` to create a new message.
  */
 export const TenantShareSchema: GenMessage<TenantShare> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 28);
+  messageDesc(file_taskyard_v1_lease_service, 33);
 
 /**
  * Leases of one runner whose holder must act.
@@ -1106,7 +1331,7 @@ export type RunnerVerdicts = Message<"taskyard.v1.RunnerVerdicts"> & {
  * Use `create(RunnerVerdictsSchema)` to create a new message.
  */
 export const RunnerVerdictsSchema: GenMessage<RunnerVerdicts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 29);
+  messageDesc(file_taskyard_v1_lease_service, 34);
 
 /**
  * Request of ReadExplainFacts.
@@ -1150,7 +1375,7 @@ export type ReadExplainFactsRequest = Message<"taskyard.v1.ReadExplainFactsReque
  * Use `create(ReadExplainFactsRequestSchema)` to create a new message.
  */
 export const ReadExplainFactsRequestSchema: GenMessage<ReadExplainFactsRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 30);
+  messageDesc(file_taskyard_v1_lease_service, 35);
 
 /**
  * taskdb's facts about the scheduling of a task.
@@ -1262,7 +1487,7 @@ export type ReadExplainFactsResponse = Message<"taskyard.v1.ReadExplainFactsResp
  * Use `create(ReadExplainFactsResponseSchema)` to create a new message.
  */
 export const ReadExplainFactsResponseSchema: GenMessage<ReadExplainFactsResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 31);
+  messageDesc(file_taskyard_v1_lease_service, 36);
 
 /**
  * A named limit as ReadExplainFacts finds it, for the key and units of a task.
@@ -1353,7 +1578,7 @@ export type LimitFacts = Message<"taskyard.v1.LimitFacts"> & {
  * Use `create(LimitFactsSchema)` to create a new message.
  */
 export const LimitFactsSchema: GenMessage<LimitFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 32);
+  messageDesc(file_taskyard_v1_lease_service, 37);
 
 /**
  * A prerequisite as ReadExplainFacts finds it.
@@ -1395,7 +1620,7 @@ export type DependencyFacts = Message<"taskyard.v1.DependencyFacts"> & {
  * Use `create(DependencyFactsSchema)` to create a new message.
  */
 export const DependencyFactsSchema: GenMessage<DependencyFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 33);
+  messageDesc(file_taskyard_v1_lease_service, 38);
 
 /**
  * A task as ReadExplainFacts finds it.
@@ -1472,7 +1697,7 @@ export type TaskFacts = Message<"taskyard.v1.TaskFacts"> & {
  * Use `create(TaskFactsSchema)` to create a new message.
  */
 export const TaskFactsSchema: GenMessage<TaskFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 34);
+  messageDesc(file_taskyard_v1_lease_service, 39);
 
 /**
  * A slot as ReadExplainFacts finds it.
@@ -1514,7 +1739,7 @@ export type SlotFacts = Message<"taskyard.v1.SlotFacts"> & {
  * Use `create(SlotFactsSchema)` to create a new message.
  */
 export const SlotFactsSchema: GenMessage<SlotFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 35);
+  messageDesc(file_taskyard_v1_lease_service, 40);
 
 /**
  * A tenant as ReadExplainFacts finds it.
@@ -1584,7 +1809,7 @@ export type TenantFacts = Message<"taskyard.v1.TenantFacts"> & {
  * Use `create(TenantFactsSchema)` to create a new message.
  */
 export const TenantFactsSchema: GenMessage<TenantFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 36);
+  messageDesc(file_taskyard_v1_lease_service, 41);
 
 /**
  * A task type as ReadExplainFacts finds it.
@@ -1619,7 +1844,7 @@ export type TaskTypeFacts = Message<"taskyard.v1.TaskTypeFacts"> & {
  * Use `create(TaskTypeFactsSchema)` to create a new message.
  */
 export const TaskTypeFactsSchema: GenMessage<TaskTypeFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 37);
+  messageDesc(file_taskyard_v1_lease_service, 42);
 
 /**
  * A quarantine as ReadExplainFacts finds it.
@@ -1661,7 +1886,7 @@ export type QuarantineFacts = Message<"taskyard.v1.QuarantineFacts"> & {
  * Use `create(QuarantineFactsSchema)` to create a new message.
  */
 export const QuarantineFactsSchema: GenMessage<QuarantineFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 38);
+  messageDesc(file_taskyard_v1_lease_service, 43);
 
 /**
  * A runner as ReadExplainFacts finds it.
@@ -1696,7 +1921,7 @@ export type RunnerFacts = Message<"taskyard.v1.RunnerFacts"> & {
  * Use `create(RunnerFactsSchema)` to create a new message.
  */
 export const RunnerFactsSchema: GenMessage<RunnerFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 39);
+  messageDesc(file_taskyard_v1_lease_service, 44);
 
 /**
  * Claims and reports of runs.  Internal.
@@ -1818,6 +2043,20 @@ export const LeaseService: GenService<{
     methodKind: "server_streaming";
     input: typeof WatchQueueRequestSchema;
     output: typeof WatchQueueResponseSchema;
+  },
+  /**
+   * Keeps credit: free places of the scheduler's runners.  A task that is created while one of
+   * them fits and nothing waits is leased in the transaction that creates it, and sent here.
+   * The credit lies with the replica that serves the stream and ends with the stream.  Safe to
+   * repeat: a new stream begins without credit.
+   * Errors: INVALID_ARGUMENT (FIELD_INVALID); UNAVAILABLE (SERVER_DRAINING).
+   *
+   * @generated from rpc taskyard.v1.LeaseService.KeepCredit
+   */
+  keepCredit: {
+    methodKind: "bidi_streaming";
+    input: typeof KeepCreditRequestSchema;
+    output: typeof KeepCreditResponseSchema;
   },
   /**
    * Reads in one snapshot what is needed to explain a task, or a spec as CreateTask would take

@@ -165,7 +165,8 @@ ROWS = (
         "claim", (Claimed,), frozenset({Phase.PENDING, Phase.REDISTRIBUTING}), Phase.SCHEDULED,
         Word.TASK_SCHEDULED, "S",
         "claimable: generation + 1, lease granted; an expired one becomes a lost run", claimable, claim,
-        sql=("claim_tasks_v1", "insert_claimed_leases", "end_expired_leases"), also_python=False,
+        sql=("claim_tasks_v1", "insert_claimed_leases", "end_expired_leases", "insert_eager_tasks"),
+        also_python=False,
     ),
     Row(
         "start", (Started,), SCHEDULED, Phase.RUNNING,

@@ -205,7 +205,7 @@ ROWS = (
     Row(
         "create", (Created,), frozenset(), Phase.PENDING,
         Word.TASK_CREATED, "U", "claimable, or waits for not_before, its slot or its owner",
-        sql=("insert_tasks", "copy_tasks"), also_python=False,
+        sql=("insert_tasks", "copy_tasks", "insert_eager_tasks"), also_python=False,
     ),
     Row(
         "cancel", CANCEL, WAITING | {Phase.RUNNING, Phase.REDISTRIBUTING}, Phase.CANCELLED,

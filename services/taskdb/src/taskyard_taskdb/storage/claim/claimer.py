@@ -266,7 +266,7 @@ class _ClaimTransaction:
             chosen = [candidate for candidate in chosen if candidate not in set(over)]
             if not chosen:
                 return
-        lease_ids = _draw_lease_ids(len(chosen))
+        lease_ids = draw_lease_ids(len(chosen))
         claims = [self._claims[candidate.position] for candidate in chosen]
         former = [old.get((c.lane.tenant_id, c.task_id), (None, None, None, None)) for c in chosen]
         params = {
@@ -386,7 +386,7 @@ def claim_id(request_id: str) -> str:
     return base64.b64encode(hashlib.blake2b(request_id.encode(), digest_size=9).digest()).decode()
 
 
-def _draw_lease_ids(count: int) -> tuple[int, ...]:
+def draw_lease_ids(count: int) -> tuple[int, ...]:
     """Random, so that an id is never drawn twice, even after a failover that lost claims.
 
     53 bits: clients whose language has only doubles read the id exactly.

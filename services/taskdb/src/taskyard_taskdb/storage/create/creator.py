@@ -15,6 +15,7 @@ from psycopg import errors as pg
 from taskyard.errors import AlreadyExists, FieldInvalid, RequestIdReused, TaskyardError
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.storage import arrays
+from taskyard_taskdb.storage.create.eager import EagerCreates, EagerLeases
 from taskyard_taskdb.storage.create.flush import find_requests, is_single, write, write_single
 from taskyard_taskdb.storage.create.new_task import Created, CreateResult, NewTask, Refused, Replayed
 from taskyard_taskdb.storage.create.placement_classes import ClassCache
@@ -32,8 +33,15 @@ _AT_FAULT = (psycopg.DataError, psycopg.IntegrityError, pg.LockNotAvailable, pg.
 class TaskCreator:
     """The create path; `after_commit` gets the notice of each committed transaction."""
 
-    def __init__(self, pool: Pool, classes: ClassCache, after_commit: AfterCommit) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        classes: ClassCache,
+        after_commit: AfterCommit,
+        eager: EagerCreates | None = None,
+    ) -> None:
         self._pool = pool
+        self._eager = eager
         self._classes = classes
         self._after_commit = after_commit
 
@@ -62,7 +70,9 @@ class TaskCreator:
                 {again: FieldInvalid.of("request_id", "another item of the batch has this id as well")}
             )
         try:
-            return await self._transact(tasks)
+            await self.prepare(tasks)
+            eager = self._eager.take(tasks) if self._eager is not None else None
+            return await self._transact(tasks, eager)
         except pg.UniqueViolation:
             raise Refused(await self.find_taken(tasks)) from None
         except _AT_FAULT as error:
@@ -108,10 +118,12 @@ class TaskCreator:
             return
         chosen = [tasks[index] for index in indices]
         try:
-            if is_single(chosen):
+            await self.prepare(chosen)
+            eager = self._eager.take(chosen) if self._eager is not None else None
+            if eager is None and is_single(chosen):
                 await self._store_single(tasks, indices, results)
             else:
-                results.update(zip(indices, await self._transact(chosen), strict=True))
+                results.update(zip(indices, await self._transact(chosen, eager), strict=True))
         except Refused as refused:
             await self._without(tasks, indices, refused.errors, results)
         except pg.UniqueViolation:
@@ -144,7 +156,6 @@ class TaskCreator:
         In one, the loser of a race for a request id does not see the winner.
         """
         chosen = [tasks[index] for index in indices]
-        await self.prepare(chosen)
 
         async def work(tx: Tx) -> tuple[dict[int, CreateResult], CommitNotice]:
             await failpoints.CREATE_BEFORE_COMMIT.reach()
@@ -161,20 +172,27 @@ class TaskCreator:
             # What is not found was removed since: the request is a new one.
             await self._bisect(tasks, [index for index in repeated if index not in results], results)
 
-    async def _transact(self, tasks: Sequence[NewTask]) -> list[CreateResult]:
-        await self.prepare(tasks)
+    async def _transact(self, tasks: Sequence[NewTask], eager: EagerLeases | None) -> list[CreateResult]:
         # A repeated request fails the others, so its statement must not commit by itself.
         single = is_single(tasks) and not any(task.request_id for task in tasks)
+        committed = False
 
         async def work(tx: Tx) -> tuple[list[CreateResult], CommitNotice]:
             if single:
                 await failpoints.CREATE_BEFORE_COMMIT.reach()
-                return await write(tx, tasks)
-            outcome = await write(tx, tasks)
+                return await write(tx, tasks, eager)
+            outcome = await write(tx, tasks, eager)
             await failpoints.CREATE_BEFORE_COMMIT.reach()
             return outcome
 
-        results, notice = await self._pool.attempt(work, single=single)
+        try:
+            results, notice = await self._pool.attempt(work, single=single)
+            committed = True
+            if eager is not None:
+                await failpoints.CREATE_BEFORE_PUSH.reach()
+        finally:
+            if eager is not None:
+                eager.settle(committed=committed)
         await failpoints.CREATE_AFTER_COMMIT.reach()
         self._after_commit(notice)
         return results

@@ -19,6 +19,7 @@ from taskyard_taskdb.storage.create import (
     request_ids,
     slot_admission,
 )
+from taskyard_taskdb.storage.create.eager import EagerLeases
 from taskyard_taskdb.storage.create.new_rows import Beginnings
 from taskyard_taskdb.storage.create.new_task import (
     Created,
@@ -80,23 +81,26 @@ async def find_requests(tx: Tx, tasks: Mapping[int, NewTask]) -> dict[int, Creat
     return found
 
 
-async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], CommitNotice]:
-    """Stores what is new. Raises Refused for tasks whose slot is full, that are beyond a limit of their
-    tenant, that name an unknown prerequisite or limit or each other, that join a closed group, or that reuse
-    a request id.
+async def write(
+    tx: Tx, tasks: Sequence[NewTask], eager: EagerLeases | None = None
+) -> tuple[list[CreateResult], CommitNotice]:
+    """Stores what is new, with leases where `eager` has a place.
+
+    Raises Refused for tasks whose slot is full, that are beyond a limit of their tenant, that name an unknown
+    prerequisite or limit or each other, that join a closed group, or that reuse a request id.
 
     Raises UniqueViolation for a taken task id, and DataError for values that the database cannot store.
     """
     results: dict[int, CreateResult] = {}
     await _claim_requests(tx, tasks, results)
     fresh = [(position, task) for position, task in enumerate(tasks) if position not in results]
-    if all(task.is_plain for _, task in fresh):
+    if eager is None and all(task.is_plain for _, task in fresh):
         notice = CommitNotice(changed=bool(fresh))
         times = await new_rows.insert(tx, Beginnings.queued([task for _, task in fresh])) if fresh else []
         stored = {position: (task, time) for (position, task), time in zip(fresh, times, strict=True)}
         results |= _queued(stored, notice)
     else:
-        notice = await _write_gated(tx, fresh, results)
+        notice = await _write_gated(tx, fresh, results, eager)
     return [results[position] for position in range(len(tasks))], notice
 
 
@@ -111,7 +115,10 @@ def _queued(stored: dict[int, tuple[NewTask, datetime]], notice: CommitNotice) -
 
 
 async def _write_gated(
-    tx: Tx, fresh: Sequence[tuple[int, NewTask]], results: dict[int, CreateResult]
+    tx: Tx,
+    fresh: Sequence[tuple[int, NewTask]],
+    results: dict[int, CreateResult],
+    eager: EagerLeases | None,
 ) -> CommitNotice:
     """Stores tasks of all kinds, as their slots, limits, prerequisites and groups allow."""
     delta = Delta()
@@ -148,7 +155,7 @@ async def _write_gated(
     notice.tenants |= await counters.add(tx, delta)
     await _check_limits(tx, planned)
     if planned:
-        results |= await _insert(tx, planned, replaced)
+        results |= await _insert(tx, planned, replaced, eager)
         await joining.count(tx, (item.task for item in planned))
         notice.changed = True
         if judged:
@@ -186,7 +193,11 @@ async def _store_limits(
 def _appended(results: Iterable[CreateResult]) -> Iterator[tuple[LaneKey, Appended]]:
     """What the new tasks among these add to their lanes."""
     for result in results:
-        queued = isinstance(result, Created) and result.pending_reason is PendingReason.QUEUED
+        queued = (
+            isinstance(result, Created)
+            and result.pending_reason is PendingReason.QUEUED
+            and result.leased is None
+        )
         # An admitted task entered its lane as any other that waited.
         if isinstance(result, Created) and queued and result.admit_time is None:
             yield result.task.lane, Appended(result.create_time, 1)
@@ -276,8 +287,17 @@ def _plan(
 
 
 async def _insert(
-    tx: Tx, planned: Sequence[_Planned], replaced: Mapping[SlotKey, Sequence[str]]
+    tx: Tx,
+    planned: Sequence[_Planned],
+    replaced: Mapping[SlotKey, Sequence[str]],
+    eager: EagerLeases | None,
 ) -> dict[int, CreateResult]:
+    if eager is not None:
+        times = await eager.insert(tx, [(item.position, item.task) for item in planned])
+        return {
+            item.position: Created(item.task, time, item.reason, leased=eager.lease(item.position))
+            for item, time in zip(planned, times, strict=True)
+        }
     new = Beginnings(
         [item.task for item in planned],
         [item.reason for item in planned],

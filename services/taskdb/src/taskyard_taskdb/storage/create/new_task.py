@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from taskyard_taskdb.domain import search_fields
@@ -97,10 +97,18 @@ class NewTask(NamedTuple):
         return f"tenants/{self.tenant_id}/tasks/{self.task_id}"
 
 
+class FirstLease(NamedTuple):
+    """The lease that a task got when it was created: its holder, and for how long."""
+
+    runner_id: str
+    duration: timedelta
+
+
 class Created(NamedTuple):
     """The task was stored, in this state; `replaced` are the tasks that are being cancelled for it.
 
-    `admit_time` is when its limits admitted it, in the same transaction and as its second version.
+    `admit_time` is when its limits admitted it, in the same transaction and as its second version;
+    `leased` is the lease that it got, likewise.
     """
 
     task: NewTask
@@ -108,6 +116,7 @@ class Created(NamedTuple):
     pending_reason: PendingReason
     replaced: tuple[str, ...] = ()
     admit_time: datetime | None = None
+    leased: FirstLease | None = None
 
 
 @dataclass(frozen=True, slots=True)
