@@ -213,7 +213,8 @@ async def test_claim_whose_response_was_lost_is_repeated_under_its_own_id(site: 
     assignment = await runner.next_assignment()
     assert assignment.lease.generation == 1, "the repeat got the lease of the first"
     ids = [request.request_id for request in site.taskdb.requests("ClaimForRunners")]
-    assert len(ids) == 2 and len(set(ids)) == 1
+    # A claim of what is left may follow.
+    assert len(ids) >= 2 and ids[0] == ids[1]
 
 
 async def test_the_submissions_trace_is_passed_on(site: Site) -> None:

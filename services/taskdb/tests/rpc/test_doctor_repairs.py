@@ -97,7 +97,7 @@ async def test_an_acknowledgement_names_its_actor_and_range_and_is_sealed(
     )
     (event,) = (await admin.tasks.ListAuditEvents(wanted)).audit_events
     ((key_id,),) = await quiet.rows("SELECT key_id FROM api_keys WHERE kind = %s", api_keys.ADMIN)
-    assert (event.resource, event.actor.id) == ("auditRanges/1-3", key_id)
+    assert (event.resource, event.actor.id) == ("auditRanges/1-5", key_id)
     assert "differs from its seal" in event.details["found"][0]
     await sealed.run(await lead(quiet))
     assert (await run_doctor(admin, "seals")).healthy
@@ -111,7 +111,7 @@ async def test_further_damage_of_an_acknowledged_range_is_a_new_finding(
 ) -> None:
     await quiet.execute("UPDATE changes SET actor_id = 'nobody'")
     assert (await run_doctor(admin, "seals", repair=True)).healthy
-    await quiet.execute("DELETE FROM changes WHERE id = 2")
+    await quiet.execute("DELETE FROM changes WHERE id = 3")
     answer = await run_doctor(admin, "seals")
     assert not answer.healthy and answer.findings[0].severity == ERROR
     assert (await run_doctor(admin, "seals", repair=True)).healthy

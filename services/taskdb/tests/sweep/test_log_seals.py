@@ -199,6 +199,6 @@ async def test_audit_verify_prints_every_difference(
     await tamper(pool, "UPDATE changes SET actor_id = 'x' WHERE id = %s", made[1].last_id)
     bad = audit_verify(database_url)
     assert bad.returncode == 1
-    assert bad.stdout.startswith(f"at least one of 3 changes from 4 to {made[1].last_id}")
+    assert bad.stdout.startswith(f"at least one of 3 changes from {made[0].last_id + 1} to {made[1].last_id}")
     wrong = audit_verify(database_url, "--seal", "7:abc")
     assert wrong.returncode == 2 and "64 hexadecimal digits" in wrong.stderr
