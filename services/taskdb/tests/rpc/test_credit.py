@@ -27,6 +27,7 @@ from taskyard_taskdb.storage.statements import statements
 from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.sweep.leader_election import Leadership
 from taskyard_taskdb.sweep.lease_expiry import ExpirySweep, LeasePages
+from tests.harness.logged_changes import LOGGED
 
 SCHEDULED, PENDING = task_pb2.TASK_PHASE_SCHEDULED, task_pb2.TASK_PHASE_PENDING
 
@@ -112,7 +113,7 @@ async def test_a_new_task_is_leased_when_it_is_created_and_runs(
     results = await yard.report(runner, started(assignment), succeeded(assignment))
     assert [result.phase for result in results] == [3, 10]
     changes = await quiet.rows(
-        "SELECT version, event, phase, actor_id FROM change_log WHERE resource_id = %s ORDER BY id",
+        f"SELECT version, event, phase, actor_id FROM {LOGGED} WHERE resource_id = %s ORDER BY id",
         made.metadata.id,
     )
     assert [change[0] for change in changes] == [1, 2, 3, 4]

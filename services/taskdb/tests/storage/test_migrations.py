@@ -235,8 +235,12 @@ def test_every_statement_can_be_prepared(database_url: str) -> None:
     assert not broken
 
 
+# Only used with `--eager-leases`, and planned anew each time.
+NOT_CACHED = {"insert_eager_tasks"}
+
+
 def test_statements_are_short_enough_for_the_cache_of_psycopg() -> None:
-    assert {name: len(text) for name, text in statements().items() if len(text) > 4096} == {}
+    assert {name for name, text in statements().items() if len(text) > 4096} == NOT_CACHED
 
 
 def test_statement_files_must_document_their_locks() -> None:
