@@ -170,8 +170,10 @@ REDEEM = "/taskyard.v1.ApiKeyService/RedeemSignInCode"
 # They answer UNAUTHENTICATED for the key or the code that they are asked about.
 ASKED_ABOUT = {"/taskyard.v1.SessionService/VerifyApiKey", REDEEM}
 # A healthy suite has no quarantine, no session of the epoch of the request, no such code, and the task of the
-# request is not embedded.
+# request is not embedded and has no children.
 UNSERVED = {
+    "/taskyard.v1.LeaseService/ReadChildOutcomes",
+    "/taskyard.v1.RunnerLinkService/FetchChildOutcomes",
     "/taskyard.v1.EmbeddedService/ClaimEmbeddedTask",
     "/taskyard.v1.AdminService/ReleaseQuarantine",
     "/taskyard.v1.SessionService/CloseSession",

@@ -94,8 +94,8 @@ class Stream:
         data = await self.up.get()
         return data if data is grpc.aio.EOF else ConnectRequest.FromString(data)
 
-    async def write(self, message: ConnectResponse) -> None:
-        self.down.put(message.SerializeToString())
+    async def write(self, message: ConnectResponse | bytes) -> None:
+        self.down.put(message if isinstance(message, bytes) else message.SerializeToString())
 
 
 class CreditStream:

@@ -138,7 +138,7 @@ async def test_a_start_that_came_with_its_success_is_counted(taskdb: RunningTask
         await tx.execute("SELECT FROM task_stats_place FOR UPDATE")
         await tx.execute("DELETE FROM task_minutes")
         values = {"after": 0, "until": await change_reader.last_id(tx)}
-        counts = dict(await tx.fetch(statement("fold_changes"), values))  # type: ignore[arg-type]
+        counts: dict[int, int] = dict(await tx.fetch(statement("fold_changes"), values))
     assert (counts[ChangeEvent.TASK_STARTED], counts[ChangeEvent.TASK_SUCCEEDED]) == (3, 2)
     counted = await taskdb.rows("SELECT sum(started)::int, sum(succeeded)::int FROM task_minutes")
     assert counted == [(3, 2)]
