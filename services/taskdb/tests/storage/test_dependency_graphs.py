@@ -41,9 +41,14 @@ class World:
             await self.taskdb.pool.run(lambda tx: backlog.advance(tx, rng.choice((1, 5, 1000))))
 
         await Play(self.yard, graph, rng, self.taskdb.rows, sweep).run()
-        while await self.taskdb.pool.run(backlog.exists):
+        # A group that is not counted yet keeps the edges of tasks that ended without it.
+        while await self.uncounted() or await self.taskdb.pool.run(backlog.exists):
             await sweep()
         await judge(graph, self.taskdb.rows)
+
+    async def uncounted(self) -> bool:
+        """Whether groups have outcomes that are not added up."""
+        return bool(await self.taskdb.rows("SELECT FROM group_deltas LIMIT 1"))
 
     async def fold(self, page: int) -> None:
         """Count groups as the leader does."""
