@@ -15,6 +15,7 @@ from taskyard.v1.runner_link_service_pb2 import SERVER_GOODBYE_REASON_SHUTDOWN, 
 from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import instrument, observe
 from taskyard_scheduler import convert
+from taskyard_scheduler.backoff import Backoff
 from taskyard_scheduler.claimed import Claimed
 from taskyard_scheduler.credit import CreditKeeper
 from taskyard_scheduler.domain.reservations import RESERVATION_DELAY_SECONDS
@@ -66,23 +67,43 @@ class Scheduler:
         self.config = config
         self.clock = clock
         self.draining = False
+        self._rng = rng or random.Random()
         self.board = LaneBoard(clock, reservation_delay=reservation_delay)
         self.fleet = Fleet()
-        self.reports = ReportFlush(taskdb, self._runs_ended)
-        self.renewals = RenewalFlush(taskdb, config.scheduler_id, gather, clock)
+        self.reports = ReportFlush(taskdb, self._runs_ended, backoff=Backoff(rng=self._rng))
+        self.renewals = RenewalFlush(
+            taskdb, config.scheduler_id, gather, clock, backoff=Backoff(0.2, 2.0, self._rng)
+        )
         self.workers = WorkerRegister(taskdb, config.scheduler_id, clock)
         self.logs = LogFlush(taskdb, config.max_log_bytes_per_second, clock)
         self.dispatcher = Dispatcher(
-            taskdb, self.board, self.fleet, config, self.give_back, strict=strict, clock=clock
+            taskdb,
+            self.board,
+            self.fleet,
+            config,
+            self.give_back,
+            strict=strict,
+            clock=clock,
+            backoff=Backoff(rng=self._rng),
         )
-        self._watch = QueueWatch(taskdb, self.board, self.fleet, self.dispatcher, config, clock=clock)
+        self._watch = QueueWatch(
+            taskdb,
+            self.board,
+            self.fleet,
+            self.dispatcher,
+            config,
+            clock=clock,
+            backoff=Backoff(0.1, 1.0, self._rng),
+        )
         self._parts: list[Part] = [self._watch, self.dispatcher, self.reports, self.renewals, self.logs]
         if eager:
-            credit = CreditKeeper(taskdb, self.board, self.fleet, self.dispatcher, config, clock=clock)
+            backoff = Backoff(0.1, 1.0, self._rng)
+            credit = CreditKeeper(
+                taskdb, self.board, self.fleet, self.dispatcher, config, clock=clock, backoff=backoff
+            )
             self.dispatcher.on_change = credit.wake
             self._parts.append(credit)
         self._reconnect_spread = reconnect_spread
-        self._rng = rng or random.Random()
         self._opening = asyncio.Semaphore(MAX_CONCURRENT_OPENS)
         self._closing = asyncio.Semaphore(MAX_CONCURRENT_CLOSES)
         self._left = asyncio.Event()
