@@ -442,6 +442,7 @@ _SERVICES: Mapping[str, Mapping[str, Callable[[Objects], Any]]] = {
             runner_id=o.runner, lease=o.lease, tasks=[o.task_name]
         ),
         "WatchQueue": lambda o: L.WatchQueueRequest(scheduler_id="s"),
+        "KeepCredit": lambda o: [L.KeepCreditRequest(scheduler_id="s", valid_for=seconds(3))],
         "ReadExplainFacts": lambda o: L.ReadExplainFactsRequest(tenant=o.tenant, task_id=o.task),
     },
     "taskyard.v1.SessionService": {

@@ -107,7 +107,8 @@ async def test_fault_22_repeating_a_commit_whose_response_was_lost_finds_its_res
 ) -> None:
     async with taskdb_behind_a_proxy(database_url, tmp_path) as (taskdb, proxy):
         await repeat(taskdb, "before")
-        proxy.lose_answers_to(b"COMMIT")
+        # A few creates are one statement, which commits by itself; their request ids are among its parameters.
+        proxy.lose_answers_to(b"cut-")
         await call_in_vain(taskdb)
         # The commit has reached the database.
         await taskdb.until("SELECT count(*) > 1 FROM tasks")
