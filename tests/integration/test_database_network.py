@@ -107,7 +107,7 @@ async def test_fault_22_repeating_a_commit_whose_response_was_lost_finds_its_res
 ) -> None:
     async with taskdb_behind_a_proxy(database_url, tmp_path) as (taskdb, proxy):
         await repeat(taskdb, "before")
-        # A few creates are one statement, which commits by itself; their request ids are among its parameters.
+        # A few creates are one statement, which commits by itself; its parameters have their request ids.
         proxy.lose_answers_to(b"cut-")
         await call_in_vain(taskdb)
         # The commit has reached the database.
