@@ -41,12 +41,15 @@ def _check(report: lease_pb2.RunReport) -> ParsedReport:
         or _TASK.fullmatch(task) is None
     ):
         validate(report)
-    if kind == "released":
-        _check_released(report.released)
+    check_release(report)
     return ParsedReport(report, kind or "", (task, generation), seq)
 
 
-def _check_released(released: lease_pb2.RunReleased) -> None:
+def check_release(report: lease_pb2.RunReport) -> None:
+    """Raises InvalidArgument for a release whose reason and tasks contradict each other."""
+    if not report.HasField("released"):
+        return
+    released = report.released
     if (released.reason == lease_pb2.RELEASE_REASON_WAITING) != bool(released.wait_for):
         problem = f"names tasks with reason WAITING and none with another; it has {len(released.wait_for)}"
         raise InvalidArgument.of("released.wait_for", problem)

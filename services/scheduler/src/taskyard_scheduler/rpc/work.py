@@ -18,6 +18,7 @@ from taskyard_scheduler.domain.placement import RunnerProfile
 from taskyard_scheduler.link_config import duration
 from taskyard_scheduler.pull_claims import PullClaim
 from taskyard_scheduler.reports import OUTCOMES, Entry
+from taskyard_scheduler.rpc.check import check_release
 from taskyard_scheduler.rpc.scope import require_leases, require_runner
 from taskyard_scheduler.scheduler import Scheduler
 
@@ -75,6 +76,8 @@ class WorkServicer(WorkServiceServicer):
     async def ReportWork(self, request: work.ReportWorkRequest, context: Context) -> work.ReportWorkResponse:
         """Applies reports together with those of all runners; answers once every one is decided."""
         require_leases(request.worker_id, (report.lease.task for report in request.reports))
+        for report in request.reports:
+            check_release(report)
         pending = _PendingReports(request.worker_id, request.reports)
         self._scheduler.reports.submit(pending.entries)
         try:
