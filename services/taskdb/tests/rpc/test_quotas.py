@@ -158,11 +158,11 @@ async def test_a_bucket_over_two_replicas_admits_its_rate(
             admitted += len(response.results) - response.failed_count
 
     await asyncio.gather(*(create(caller) for caller in callers for _ in range(2)))
-    # By the clock that fills it, up to the last look at it.
-    [(last,)] = await taskdb.rows("SELECT refill_time FROM tenant_counters")
+    # By the clock that fills it, up to the last look at it; a batch smaller than what had flowed in leaves the rest.
+    [(last, left)] = await taskdb.rows("SELECT refill_time, tokens FROM tenant_counters")
     seconds = (last - start).total_seconds()
     assert seconds > 9
-    assert abs(admitted - rate * seconds) <= 0.01 * rate * seconds, (admitted, seconds)
+    assert abs(admitted + left - rate * seconds) <= 1, (admitted, left, seconds)
     assert await counted(taskdb) == (admitted, 0)
 
 
