@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -18,7 +20,10 @@ from taskyard_runner.warden.deadline import Deadlines, StopReason
 from taskyard_runner.warden.loop import Loop
 from taskyard_runner.warden.naming import digest
 from taskyard_runner.warden.order import Order
+from taskyard_runner.warden.process import Launch
 from taskyard_runner.warden.protocol import Decoder, encode
+from taskyard_runner.warden.run import Listener, Run
+from taskyard_runner.warden.spare import Spare, SpareStock
 
 MIB = 1 << 20
 
@@ -52,6 +57,27 @@ def due(chosen: Order, started: float | None = None, sign: float = 0.0) -> tuple
         deadlines.begin(started)
         deadlines.last_activity = max(started, sign)
     return deadlines.next_due()
+
+
+def test_a_run_is_on_record_before_its_process_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A warden that is killed in between leaves output that the next one has to account for.
+    recorded: list[object] = []
+    launch = Spare.launch
+
+    def observed(spare: Spare, order: Launch) -> None:
+        recorded.append(json.loads((tmp_path / "run.json").read_text())["session"])
+        launch(spare, order)
+
+    monkeypatch.setattr(Spare, "launch", observed)
+    loop = Loop(lambda error: pytest.fail(repr(error)))
+    stock = SpareStock(loop, None)
+    run = Run(order(), str(tmp_path), loop, Mock(spec=Listener), MIB)
+    run.start(stock, 1024)
+    assert recorded == [run.pid]
+    os.waitpid(run.pid, 0)
+    stock.clear()
 
 
 def test_the_earliest_deadline_counts() -> None:

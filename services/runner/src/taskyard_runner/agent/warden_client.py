@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import Callable
 
@@ -56,4 +57,6 @@ class WardenClient:
     async def close(self) -> None:
         """Send the remaining messages and close."""
         self._writer.close()
-        await self._writer.wait_closed()
+        # A warden that was killed resets the connection.
+        with contextlib.suppress(ConnectionError):
+            await self._writer.wait_closed()

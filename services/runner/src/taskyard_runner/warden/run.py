@@ -100,7 +100,6 @@ class Run:
             self._start_error = StartError("prepare", error.errno or 0, error.strerror or str(error))
             self._finish()
             return
-        self._remember()
         self._arm()
 
     def _launch(self, stock: SpareStock, nofile: int) -> None:
@@ -117,6 +116,8 @@ class Run:
         self._open_pipe(spare.stdout, Kind.STDOUT)
         self._open_pipe(spare.stderr, Kind.STDERR)
         self._loop.watch(self._errors, self._executed)
+        # Before it begins: the next warden then accounts for all that it may have written.
+        self._remember()
         # A child that has exited already is reaped like any other.
         with contextlib.suppress(OSError):
             spare.launch(launch)
