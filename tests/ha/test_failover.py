@@ -12,6 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from taskyard import command
+from taskyard.v1.task_pb2 import TASK_PHASE_RUNNING
 from tests.ha.figures import Figures
 from tests.ha.load import LINES, Load, load_on, suite
 from tests.ha.patroni import Cluster, Member, patroni_cluster, wait_for
@@ -159,8 +161,18 @@ async def test_what_an_asynchronous_standby_loses_is_measured_and_warned_about(
             former = await asyncio.to_thread(cluster.primary)
             standby = next(member for member in cluster.members if member is not former)
             receiver = wal_receiver(standby)
-            # A standby that lags: what is sent meanwhile is not read before its promotion.
-            receiver.send_signal(signal.SIGSTOP)
+            # It starts before the lag and ends in it: its runner does not hold the lease that is left.
+            release = tmp_path / "release"
+            waiting = f"until [ -e {release} ]; do sleep 0.1; done"
+            async with made.client() as client:
+                forgotten = await client.create(command("sh", "-c", waiting, id="forgotten"))
+                where = f"task_id = '{forgotten.id}' AND phase = {TASK_PHASE_RUNNING}"
+                running = f"SELECT exists (SELECT FROM leases WHERE {where})"
+                await asyncio.to_thread(wait_for, lambda: standby.value(running), "its start is replicated")
+                # A standby that lags: what is sent meanwhile is not read before its promotion.
+                receiver.send_signal(signal.SIGSTOP)
+                release.touch()
+                await client.wait(forgotten)
             await load.reached(100)
             killed = time.monotonic()
             former.kill()

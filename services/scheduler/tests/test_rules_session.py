@@ -12,6 +12,7 @@ from services.scheduler.tests.conftest import Site, SiteMaker
 from taskyard import errors
 from taskyard.v1 import api_key_pb2, lease_pb2
 from taskyard.v1 import runner_link_service_pb2 as link
+from taskyard.v1.lease_service_pb2 import WatchQueueResponse
 from tests.harness.link_runner import LinkRunner
 
 
@@ -237,6 +238,24 @@ async def test_rule_14_old_session_is_redirected_and_may_reconnect(make_site: Si
     await runner.half_close()
     assert await runner.ended() is None
     await runner.connect()
+    site.taskdb.add_tasks()
+    assert await runner.next_assignment()
+
+
+async def test_rule_14_a_failover_of_the_database_opens_every_session_again(site: Site) -> None:
+    runner = await site.runner()
+    for log_epoch in (7, 0, 7):
+        site.taskdb.publish(WatchQueueResponse(log_epoch=log_epoch))
+    # Answered behind those: the same database ends no session.
+    site.taskdb.add_tasks()
+    assert await runner.next_assignment()
+    site.taskdb.publish(WatchQueueResponse(log_epoch=8))
+    goodbye = (await runner.message("goodbye")).goodbye
+    assert goodbye.reason == link.SERVER_GOODBYE_REASON_DATABASE_REPLACED
+    await runner.half_close()
+    assert await runner.ended() is None
+    await runner.connect()
+    site.taskdb.publish(WatchQueueResponse(log_epoch=8))
     site.taskdb.add_tasks()
     assert await runner.next_assignment()
 

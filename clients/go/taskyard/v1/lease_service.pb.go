@@ -1534,7 +1534,10 @@ type WatchQueueResponse struct {
 	// The server is about to end the stream; connect again.
 	Closing bool `protobuf:"varint,7,opt,name=closing,proto3" json:"closing,omitempty"`
 	// How far the queue was read; for KeepCreditRequest.
-	Position      *QueuePosition `protobuf:"bytes,8,opt,name=position,proto3" json:"position,omitempty"`
+	Position *QueuePosition `protobuf:"bytes,8,opt,name=position,proto3" json:"position,omitempty"`
+	// In full responses: changes when PostgreSQL was failed over or restored.  The database may
+	// then lack what was acknowledged, so each runner lists what it holds in a new session.
+	LogEpoch      int64 `protobuf:"varint,9,opt,name=log_epoch,json=logEpoch,proto3" json:"log_epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1623,6 +1626,13 @@ func (x *WatchQueueResponse) GetPosition() *QueuePosition {
 		return x.Position
 	}
 	return nil
+}
+
+func (x *WatchQueueResponse) GetLogEpoch() int64 {
+	if x != nil {
+		return x.LogEpoch
+	}
+	return 0
 }
 
 // A place in the order in which a replica of taskdb learned of work that waits.
@@ -3429,7 +3439,7 @@ const file_taskyard_v1_lease_service_proto_rawDesc = "" +
 	"\x19ReadChildOutcomesResponse\x125\n" +
 	"\boutcomes\x18\x01 \x03(\v2\x19.taskyard.v1.ChildOutcomeR\boutcomes\"6\n" +
 	"\x11WatchQueueRequest\x12!\n" +
-	"\fscheduler_id\x18\x01 \x01(\tR\vschedulerId\"\xf6\x02\n" +
+	"\fscheduler_id\x18\x01 \x01(\tR\vschedulerId\"\x93\x03\n" +
 	"\x12WatchQueueResponse\x12\x12\n" +
 	"\x04full\x18\x01 \x01(\bR\x04full\x12'\n" +
 	"\x05lanes\x18\x02 \x03(\v2\x11.taskyard.v1.LaneR\x05lanes\x125\n" +
@@ -3438,7 +3448,8 @@ const file_taskyard_v1_lease_service_proto_rawDesc = "" +
 	"\bverdicts\x18\x05 \x03(\v2\x1b.taskyard.v1.RunnerVerdictsR\bverdicts\x12-\n" +
 	"\arunners\x18\x06 \x03(\v2\x13.taskyard.v1.RunnerR\arunners\x12\x18\n" +
 	"\aclosing\x18\a \x01(\bR\aclosing\x126\n" +
-	"\bposition\x18\b \x01(\v2\x1a.taskyard.v1.QueuePositionR\bposition\"F\n" +
+	"\bposition\x18\b \x01(\v2\x1a.taskyard.v1.QueuePositionR\bposition\x12\x1b\n" +
+	"\tlog_epoch\x18\t \x01(\x03R\blogEpoch\"F\n" +
 	"\rQueuePosition\x12\x1d\n" +
 	"\n" +
 	"replica_id\x18\x01 \x01(\tR\treplicaId\x12\x16\n" +

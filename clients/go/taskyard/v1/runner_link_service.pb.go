@@ -213,6 +213,8 @@ const (
 	ServerGoodbyeReason_SERVER_GOODBYE_REASON_SESSION_AGE ServerGoodbyeReason = 2
 	// Load is rebalanced.
 	ServerGoodbyeReason_SERVER_GOODBYE_REASON_REBALANCE ServerGoodbyeReason = 3
+	// PostgreSQL was failed over or restored and may lack what was acknowledged.
+	ServerGoodbyeReason_SERVER_GOODBYE_REASON_DATABASE_REPLACED ServerGoodbyeReason = 4
 )
 
 // Enum value maps for ServerGoodbyeReason.
@@ -222,12 +224,14 @@ var (
 		1: "SERVER_GOODBYE_REASON_SHUTDOWN",
 		2: "SERVER_GOODBYE_REASON_SESSION_AGE",
 		3: "SERVER_GOODBYE_REASON_REBALANCE",
+		4: "SERVER_GOODBYE_REASON_DATABASE_REPLACED",
 	}
 	ServerGoodbyeReason_value = map[string]int32{
-		"SERVER_GOODBYE_REASON_UNSPECIFIED": 0,
-		"SERVER_GOODBYE_REASON_SHUTDOWN":    1,
-		"SERVER_GOODBYE_REASON_SESSION_AGE": 2,
-		"SERVER_GOODBYE_REASON_REBALANCE":   3,
+		"SERVER_GOODBYE_REASON_UNSPECIFIED":       0,
+		"SERVER_GOODBYE_REASON_SHUTDOWN":          1,
+		"SERVER_GOODBYE_REASON_SESSION_AGE":       2,
+		"SERVER_GOODBYE_REASON_REBALANCE":         3,
+		"SERVER_GOODBYE_REASON_DATABASE_REPLACED": 4,
 	}
 )
 
@@ -2469,12 +2473,13 @@ const file_taskyard_v1_runner_link_service_proto_rawDesc = "" +
 	"!RUNNER_GOODBYE_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eRUNNER_GOODBYE_REASON_SHUTDOWN\x10\x01\x12!\n" +
 	"\x1dRUNNER_GOODBYE_REASON_DRAINED\x10\x02\x12!\n" +
-	"\x1dRUNNER_GOODBYE_REASON_RESTART\x10\x03*\xac\x01\n" +
+	"\x1dRUNNER_GOODBYE_REASON_RESTART\x10\x03*\xd9\x01\n" +
 	"\x13ServerGoodbyeReason\x12%\n" +
 	"!SERVER_GOODBYE_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eSERVER_GOODBYE_REASON_SHUTDOWN\x10\x01\x12%\n" +
 	"!SERVER_GOODBYE_REASON_SESSION_AGE\x10\x02\x12#\n" +
-	"\x1fSERVER_GOODBYE_REASON_REBALANCE\x10\x032\x8e\x03\n" +
+	"\x1fSERVER_GOODBYE_REASON_REBALANCE\x10\x03\x12+\n" +
+	"'SERVER_GOODBYE_REASON_DATABASE_REPLACED\x10\x042\x8e\x03\n" +
 	"\x11RunnerLinkService\x12H\n" +
 	"\aConnect\x12\x1b.taskyard.v1.ConnectRequest\x1a\x1c.taskyard.v1.ConnectResponse(\x010\x01\x12g\n" +
 	"\x12DownloadCheckpoint\x12&.taskyard.v1.DownloadCheckpointRequest\x1a'.taskyard.v1.DownloadCheckpointResponse0\x01\x12_\n" +

@@ -36,6 +36,7 @@ class QueueWatch:
         fleet: Fleet,
         dispatcher: Dispatcher,
         config: LinkConfig,
+        reopen_sessions: Callable[[], None],
         *,
         clock: Callable[[], float] = time.monotonic,
         backoff: Backoff | None = None,
@@ -47,6 +48,9 @@ class QueueWatch:
         self._config = config
         self._clock = clock
         self._backoff = backoff or Backoff(0.1, 1.0)
+        self._reopen_sessions = reopen_sessions
+        # 0 until taskdb has sent one.
+        self._log_epoch = 0
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -76,6 +80,7 @@ class QueueWatch:
         """Applies one message of the watch."""
         gained = self._board.apply(step)
         self._set_available(True)
+        self._compare_epoch(step.log_epoch)
         for concerned in step.verdicts:
             if session := self._fleet.sessions.get(concerned.runner_id):
                 session.send_verdicts(concerned.verdicts, self._clock())
@@ -84,6 +89,17 @@ class QueueWatch:
                 session.update_runner(runner)
         if gained:
             self._dispatcher.lanes_changed()
+
+    def _compare_epoch(self, log_epoch: int) -> None:
+        """After a failover or a restore, every runner lists what it holds in a new session.
+
+        The database may lack an outcome that was acknowledged: the runner no longer holds that lease, and it
+        would last as long as the session.
+        """
+        if log_epoch and self._log_epoch not in (0, log_epoch):
+            log.warning("database_replaced", sessions=len(self._fleet.sessions), effect="sessions open again")
+            self._reopen_sessions()
+        self._log_epoch = log_epoch or self._log_epoch
 
     def _set_available(self, available: bool) -> None:
         if self._dispatcher.available == available:

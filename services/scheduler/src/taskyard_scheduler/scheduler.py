@@ -11,7 +11,11 @@ from typing import Any, Protocol
 
 from taskyard import errors
 from taskyard.v1 import lease_pb2, session_service_pb2
-from taskyard.v1.runner_link_service_pb2 import SERVER_GOODBYE_REASON_SHUTDOWN, ServerGoodbyeReason
+from taskyard.v1.runner_link_service_pb2 import (
+    SERVER_GOODBYE_REASON_DATABASE_REPLACED,
+    SERVER_GOODBYE_REASON_SHUTDOWN,
+    ServerGoodbyeReason,
+)
 from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import instrument, observe
 from taskyard_scheduler import convert
@@ -92,6 +96,7 @@ class Scheduler:
             self.fleet,
             self.dispatcher,
             config,
+            self._reopen_sessions,
             clock=clock,
             backoff=Backoff(0.1, 1.0, self._rng),
         )
@@ -240,6 +245,10 @@ class Scheduler:
         """Asks one runner to reconnect, possibly to another scheduler (rule 14)."""
         session.send_goodbye(reason, self._rng.uniform(0.0, self._reconnect_spread))
         self.give_back(session.runner_id, session.outbox.withdraw_assignments())
+
+    def _reopen_sessions(self) -> None:
+        for session in list(self.fleet.sessions.values()):
+            self.redirect(session, SERVER_GOODBYE_REASON_DATABASE_REPLACED)
 
     def session_age(self) -> float:
         """The lifetime of a stream: the setting plus or minus 10 %."""

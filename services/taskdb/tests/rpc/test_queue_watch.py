@@ -56,6 +56,23 @@ async def board(yard: Yard) -> AsyncIterator[Board]:
     made.close()
 
 
+async def test_a_full_response_carries_the_epoch_of_the_log(yard: Yard, quiet: RunningTaskDb) -> None:
+    async def full_response() -> lease_service_pb2.WatchQueueResponse:
+        request = lease_service_pb2.WatchQueueRequest(scheduler_id=yard.scheduler_id)
+        call = yard.scheduler.leases.WatchQueue(request)
+        response = await call.read()
+        call.cancel()
+        return response
+
+    [(stored,)] = await quiet.rows("SELECT value FROM facts WHERE starts_with(key, 'log_epoch/')")
+    response = await full_response()
+    assert response.full and response.log_epoch == int(stored)
+    # As after a failover, before a replica has given the new log its number.
+    await quiet.execute("UPDATE facts SET value = '2' WHERE key = 'restore_epoch'")
+    response = await full_response()
+    assert response.full and response.log_epoch == 0
+
+
 async def test_new_tasks_add_to_the_backlog_that_was_sent(yard: Yard, board: Board) -> None:
     await yard.create(2)
     await board.receive(lambda backlogs: list(backlogs.values()) == [2])

@@ -823,10 +823,15 @@ class WatchQueueResponse(_message.Message):
     RUNNERS_FIELD_NUMBER: _builtins.int
     CLOSING_FIELD_NUMBER: _builtins.int
     POSITION_FIELD_NUMBER: _builtins.int
+    LOG_EPOCH_FIELD_NUMBER: _builtins.int
     full: _builtins.bool
     """Everything there is follows in this response; forget what it does not name."""
     closing: _builtins.bool
     """The server is about to end the stream; connect again."""
+    log_epoch: _builtins.int
+    """In full responses: changes when PostgreSQL was failed over or restored.  The database may
+    then lack what was acknowledged, so each runner lists what it holds in a new session.
+    """
     @_builtins.property
     def lanes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Lane]:
         """Lanes that gained or lost work."""
@@ -862,10 +867,11 @@ class WatchQueueResponse(_message.Message):
         runners: _abc.Iterable[_runner_pb2.Runner] | None = ...,
         closing: _builtins.bool = ...,
         position: Global___QueuePosition | None = ...,
+        log_epoch: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["classes", b"classes", "closing", b"closing", "full", b"full", "lanes", b"lanes", "position", b"position", "runners", b"runners", "tenants", b"tenants", "verdicts", b"verdicts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["classes", b"classes", "closing", b"closing", "full", b"full", "lanes", b"lanes", "log_epoch", b"log_epoch", "position", b"position", "runners", b"runners", "tenants", b"tenants", "verdicts", b"verdicts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -158,6 +158,8 @@ class _ServerGoodbyeReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_S
     """max_session_age reached."""
     SERVER_GOODBYE_REASON_REBALANCE: _ServerGoodbyeReason.ValueType  # 3
     """Load is rebalanced."""
+    SERVER_GOODBYE_REASON_DATABASE_REPLACED: _ServerGoodbyeReason.ValueType  # 4
+    """PostgreSQL was failed over or restored and may lack what was acknowledged."""
 
 class ServerGoodbyeReason(_ServerGoodbyeReason, metaclass=_ServerGoodbyeReasonEnumTypeWrapper):
     """Why a scheduler is going."""
@@ -170,6 +172,8 @@ SERVER_GOODBYE_REASON_SESSION_AGE: ServerGoodbyeReason.ValueType  # 2
 """max_session_age reached."""
 SERVER_GOODBYE_REASON_REBALANCE: ServerGoodbyeReason.ValueType  # 3
 """Load is rebalanced."""
+SERVER_GOODBYE_REASON_DATABASE_REPLACED: ServerGoodbyeReason.ValueType  # 4
+"""PostgreSQL was failed over or restored and may lack what was acknowledged."""
 Global___ServerGoodbyeReason: _TypeAlias = ServerGoodbyeReason  # noqa: Y015
 
 @_typing.final

@@ -18,6 +18,7 @@ from taskyard.v1 import lease_service_pb2
 from taskyard_taskdb.domain.credit import CreditBook
 from taskyard_taskdb.rpc.convert import fill_runner, fill_verdict
 from taskyard_taskdb.rpc.times import set_time
+from taskyard_taskdb.storage.change_log import epoch as log_epoch
 from taskyard_taskdb.storage.claim import lanes, shares
 from taskyard_taskdb.storage.claim.bounds import Bounds
 from taskyard_taskdb.storage.claim.lanes import Appended, LaneHead, LaneKey
@@ -157,6 +158,8 @@ class _Stream:
             uses = await self._read_uses(tx)
             verdicts = await shares.read_verdicts(tx)
             alive = [record for record in await runners.read(tx) if record.alive]
+            if (epoch := await log_epoch.find(tx)) is not None:
+                response.log_epoch = epoch.number
             await self._add_classes(tx, heads, response)
         self._tenants = {share.tenant_id for share in tenants}
         self._heads.clear()

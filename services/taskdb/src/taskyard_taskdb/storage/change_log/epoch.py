@@ -34,15 +34,16 @@ class Identity(NamedTuple):
 
 async def read(tx: Tx) -> LogEpoch:
     """Return the current epoch; the first call on a new timeline makes its number."""
-    found = await _read(tx)
+    found = await find(tx)
     if found is None:
         await tx.execute(statement("make_log_epoch"), {"number": str(secrets.randbits(63))})
-        found = await _read(tx)
+        found = await find(tx)
     assert found is not None, "the statement before has inserted it"
     return found
 
 
-async def _read(tx: Tx) -> LogEpoch | None:
+async def find(tx: Tx) -> LogEpoch | None:
+    """Return the current epoch; None until its number is made."""
     row = await tx.fetch_row(statement("log_epoch"))
     assert row is not None
     return None if row[0] is None else LogEpoch(*row)
