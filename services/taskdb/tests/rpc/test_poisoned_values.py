@@ -210,7 +210,7 @@ async def test_bytes_that_are_no_message_are_refused_with_a_reason(tenant: Calle
 
 @pytest.mark.parametrize(("place", "depth"), [("spec", 98), ("payload", 97), ("execution", 97)])
 async def test_unknown_fields_of_a_spec_reach_no_runner(yard: Yard, place: str, depth: int) -> None:
-    """A request may be nested as deeply as a message can be read, and the stream to a runner nests it deeper."""
+    """A request may be as deep as a message can be read, and the stream to a runner nests it deeper."""
     request = task_service_pb2.CreateTaskRequest(parent="tenants/default")
     spec = request.task.spec
     spec.execution.command.program = "true"
