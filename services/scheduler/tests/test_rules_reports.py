@@ -387,8 +387,10 @@ async def test_rule_10_checkpoint_that_cannot_be_stored_now_is_requested_again(
         await runner.send(checkpoint_chunk=chunk)
     retry = (await runner.message("checkpoint_retry")).checkpoint_retry
     assert (retry.lease, retry.sequence) == (lease, 1)
-    # gRPC names a write that fails before the status has arrived INTERNAL.
-    assert retry.status.code in (failure.code, errors.Code.INTERNAL)
+    # grpc.aio itself ends a call so whose write fails before the status has arrived, about every fifth one
+    # that is refused while it writes; no other status takes the place of that of taskdb.
+    of_grpc = (errors.Code.INTERNAL, "Internal error from Core")
+    assert retry.status.code == failure.code or (retry.status.code, retry.status.message) == of_grpc
     for chunk in pieces:
         await runner.send(checkpoint_chunk=chunk)
     ack = (await runner.message("checkpoint_ack")).checkpoint_ack

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from services.taskdb.tests.conftest import RunningTaskDb
 from services.taskdb.tests.yard import Runner, Yard, duration, started, succeeded
 from taskyard.v1 import lease_pb2, lease_service_pb2
@@ -89,10 +91,14 @@ class CreditStream:
 
     async def end(self) -> None:
         """End the stream, and wait until taskdb knows."""
-        self._call.cancel()
-        async with asyncio.timeout(15):
-            while self._book._lines:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        ended = asyncio.Event()
+        (line,) = self._book._lines
+        with pytest.MonkeyPatch.context() as patch:
+            close = line.close
+            patch.setattr(line, "close", lambda: (close(), ended.set()))
+            self._call.cancel()
+            async with asyncio.timeout(15):
+                await ended.wait()
 
 
 async def open_credit(taskdb: RunningTaskDb, yard: Yard, runner: Runner) -> CreditStream:

@@ -368,16 +368,19 @@ async def test_leases_are_released_when_the_stream_ends_before_they_are_sent(
         await credit.end()
         held.release()
         made = await creating
-    (assignment,) = await claim_until(yard, runner)
+    (assignment,) = await claim_what_is_queued(yard, runner)
     assert (assignment.lease.task, assignment.lease.generation) == (made.name, 2)
 
 
-async def claim_until(yard: Yard, runner: Runner) -> list[Any]:
-    """What can be claimed, as soon as there is something."""
+async def claim_what_is_queued(yard: Yard, runner: Runner) -> list[Any]:
+    """What can be claimed, as soon as a scheduler gets to know of it."""
+    request = lease_service_pb2.WatchQueueRequest(scheduler_id=yard.scheduler_id)
+    watch = yard.scheduler.leases.WatchQueue(request)
     async with asyncio.timeout(15):
-        while not (found := list((await yard.claim(runner)).assignments)):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-    return found
+        while not any(lane.HasField("head_ready_time") for lane in (await watch.read()).lanes):
+            pass
+    watch.cancel()
+    return list((await yard.claim(runner)).assignments)
 
 
 # ---- gates

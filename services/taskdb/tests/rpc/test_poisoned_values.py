@@ -13,7 +13,14 @@ from services.taskdb.tests.conftest import Caller, RunningTaskDb, new_task
 from services.taskdb.tests.yard import Yard
 from taskyard import errors
 from taskyard.status import translated
-from taskyard.v1 import common_pb2, task_pb2, task_service_pb2, task_type_service_pb2, tenant_service_pb2
+from taskyard.v1 import (
+    common_pb2,
+    runner_link_service_pb2,
+    task_pb2,
+    task_service_pb2,
+    task_type_service_pb2,
+    tenant_service_pb2,
+)
 
 NAME = "tenants/default/tasks/t"
 NAN = float("nan")
@@ -199,3 +206,23 @@ async def test_bytes_that_are_no_message_are_refused_with_a_reason(tenant: Calle
     call: Any = tenant.channel.unary_unary("/taskyard.v1.TaskService/GetTask")
     with pytest.raises(errors.FieldInvalid, match="are not a message"), translated():
         await call(b"\xff\xff\xff", metadata=tenant._metadata)
+
+
+@pytest.mark.parametrize(("place", "depth"), [("spec", 98), ("payload", 97), ("execution", 97)])
+async def test_unknown_fields_of_a_spec_reach_no_runner(yard: Yard, place: str, depth: int) -> None:
+    """A request may be as deep as a message can be read, and the stream to a runner nests it deeper."""
+    request = task_service_pb2.CreateTaskRequest(parent="tenants/default")
+    spec = request.task.spec
+    spec.execution.command.program = "true"
+    spec.payload.raw = b"{}"
+    message = spec if place == "spec" else getattr(spec, place)
+    # Groups of an unknown field, one within the other.
+    message.MergeFromString(b"\xc3\x3e" * depth + b"\xc4\x3e" * depth)
+    await yard.tenant.tasks.CreateTask(request)
+    runner, _ = await yard.hello()
+    response = runner_link_service_pb2.ConnectResponse()
+    response.assignments.assignments.extend((await yard.claim(runner)).assignments)
+    (read,) = runner_link_service_pb2.ConnectResponse.FromString(
+        response.SerializeToString()
+    ).assignments.assignments
+    assert read.spec.payload.raw == b"{}"

@@ -314,3 +314,48 @@ async def test_a_wait_names_tasks_and_others_do_not(yard: Yard) -> None:
         with pytest.raises(FieldInvalid) as refused, translated():
             await yard.report(runner, report)
         assert "reports[0].report.released.wait_for" in str(refused.value)
+
+
+async def test_a_wait_for_a_prerequisite_that_lives_again_is_stored(yard: Yard) -> None:
+    """A task that names its own child in spec.after, which has ended before and was retried."""
+    parent = "tenants/default/tasks/parent"
+    command = task_pb2.Execution(command=task_pb2.CommandExecution(program="true"))
+    request = task_service_pb2.CreateTaskRequest(parent="tenants/default", task_id="child")
+    request.task.spec.execution.CopyFrom(command)
+    request.task.metadata.parent_task = parent
+    name = (await yard.tenant.tasks.CreateTask(request)).task.name
+    request = task_service_pb2.CreateTaskRequest(parent="tenants/default", task_id="parent")
+    request.task.spec.execution.CopyFrom(command)
+    request.task.spec.after.add(task=name, when=task_pb2.DEPENDENCY_CONDITION_ENDED)
+    await yard.tenant.tasks.CreateTask(request)
+    runner, _ = await yard.hello()
+    (found,) = (await yard.claim(runner)).assignments
+    await yard.report(runner, started(found), failed(found, permanent=True))
+    (held,) = (await yard.claim(runner)).assignments
+    assert held.lease.task == parent
+    await yard.tenant.tasks.RetryTask(task_service_pb2.RetryTaskRequest(name=name))
+    results = await yard.report(runner, started(held), waiting(held, [name]))
+    assert [result.error.message for result in results] == ["", ""]
+    (child,) = (await yard.claim(runner)).assignments
+    assert child.lease.task == name
+    await yard.report(runner, started(child), succeeded(child))
+    (again,) = (await yard.claim(runner)).assignments
+    assert again.lease.task == parent
+
+
+async def test_results_are_counted_as_the_parent_gets_them(yard: Yard) -> None:
+    """Characters that JSON escapes take six bytes of a document and one of a structure."""
+    runner, parent = await claimed(yard)
+    keys = [f"k{n:02}" for n in range(14)]
+    names = await create_children(yard, runner.id, parent.lease, *(spawned(key) for key in keys))
+    await yard.report(runner, started(parent))
+    result = task_pb2.TaskResult()
+    result.output.json.update({"text": "\1" * (60 * 1024)})
+    for found in (await yard.claim(runner)).assignments:
+        await yard.report(runner, started(found), succeeded(found, result=result))
+    read: list[str] = []
+    while len(read) < len(names):
+        page = await outcomes(yard, runner, parent, names[len(read) :])
+        assert page and all(one.result.output.raw for one in page)
+        read += [one.task for one in page]
+    assert read == names

@@ -24,6 +24,7 @@ from taskyard.v1 import task_pb2, task_service_pb2
 from taskyard_taskdb.rpc import task_events
 from taskyard_taskdb.rpc.watch import watch_query
 from taskyard_taskdb.watch import hub as hub_module
+from taskyard_taskdb.watch import subscription
 from taskyard_taskdb.watch.token import ResumeToken
 
 PARENT = "tenants/default"
@@ -142,10 +143,13 @@ async def test_a_start_and_the_success_that_came_with_it_are_two_events(taskdb: 
     ]
 
 
+@pytest.mark.parametrize("window", [2, subscription.WINDOW])
 async def test_a_watch_resumes_between_a_start_and_the_success_that_came_with_it(
-    taskdb: Any, yard: Yard, monkeypatch: pytest.MonkeyPatch
+    taskdb: Any, yard: Yard, monkeypatch: pytest.MonkeyPatch, window: int
 ) -> None:
+    """Also where the part of the log that it reads at a time ends between the two."""
     monkeypatch.setattr(task_events, "SLICE", 1)
+    monkeypatch.setattr(subscription, "WINDOW", window)
     caller = await taskdb.caller()
     token = (await caller.tasks.ListTasks(task_service_pb2.ListTasksRequest(parent=PARENT))).resume_token
     await create(caller, "a")

@@ -271,3 +271,25 @@ async def test_a_flush_with_repeats_stores_the_others(
     assert [time for _, time in stored[1:]] == times
     changes = await rows(pools[0], "SELECT request_id FROM changes ORDER BY id")
     assert changes == [("old",), ("new",), (None,), ("newer",)]
+
+
+async def test_a_repeat_that_cannot_be_read_leaves_the_others_stored(
+    database_url: str, make_task: MakeTask
+) -> None:
+    """The answer to a repeat is read after the commit of the others, which no error can undo."""
+    pool = Pool(database_url, PoolOptions(lock_timeout=PoolOptions.lock_timeout / 20))
+    await pool.open()
+    first = TaskCreator(pool, ClassCache(pool), lambda written: None)
+    await first.create_each(new_tasks([make_task(request_id="old")]))
+    with psycopg.connect(database_url) as holder:
+
+        def lock(written: object) -> None:
+            holder.execute("LOCK TABLE idempotency_keys IN ACCESS EXCLUSIVE MODE")
+
+        creator = TaskCreator(pool, ClassCache(pool), lock)
+        requests = [make_task(request_id="new"), make_task(request_id="old"), make_task()]
+        results = await creator.create_each(new_tasks(requests))
+        holder.rollback()
+    assert [type(result).__name__ for result in results] == ["Created", "Overloaded", "Created"]
+    assert await rows(pool, "SELECT count(*) FROM tasks") == [(3,)]
+    await pool.close()

@@ -13,7 +13,7 @@ from services.taskdb.tests.storage.rows import insert_session
 from services.taskdb.tests.storage.test_claim_bundles import BEGIN, Rows, draw, fill, lane
 from taskyard_taskdb.storage.claim.bounds import Bounds
 from taskyard_taskdb.storage.claim.claimer import Claimer
-from taskyard_taskdb.storage.claim.claims import ClaimResult, LaneClaim, RunnerClaim, TenantClaim
+from taskyard_taskdb.storage.claim.claims import MAX_BYTES, ClaimResult, LaneClaim, RunnerClaim, TenantClaim
 from taskyard_taskdb.storage.claim.one_call import OneCalls
 from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.pool import Pool, PoolOptions
@@ -260,3 +260,30 @@ async def test_a_call_whose_connection_broke_is_repeated_by_the_statements(datab
     found = await claimer(pool).claim("scheduler-1", "1", [claim("r", 1, [LaneClaim(lane(1))])])
     assert ids(found) == [["a"]]
     await pool.close()
+
+
+async def test_an_answer_that_is_full_gets_no_more_by_the_statements(pool: Pool) -> None:
+    """A runner for which nothing fitted claims with its next request; a larger answer would reach nobody."""
+    async with pool.transaction() as tx:
+        await insert_session(tx, "r", 1)
+        await insert_session(tx, "s", 1)
+    await store(pool, {lane(1): [(BEGIN, f"{n}") for n in range(8)]}, spec=b"x" * 1_000_000)
+    claims = [claim(runner, 4, [LaneClaim(lane(1))]) for runner in ("r", "s")]
+    results = await claimer(pool).claim("scheduler-1", "1", claims)
+    assert results[0].tasks
+    assert sum(len(task.spec) for result in results for task in result.tasks) <= MAX_BYTES
+
+
+async def test_a_repeat_that_returns_much_claims_less_for_others(pool: Pool) -> None:
+    """The first call found nothing for one runner, and its answer was lost."""
+    async with pool.transaction() as tx:
+        await insert_session(tx, "r", 1)
+        await insert_session(tx, "s", 1)
+    claims = [claim("r", 4, [LaneClaim(lane(1))]), claim("s", 4, [LaneClaim(lane(2))])]
+    await store(pool, {lane(1): [(BEGIN, f"a{n}") for n in range(3)]}, spec=b"x" * 1_000_000)
+    first = await claimer(pool).claim("scheduler-1", "1", claims)
+    assert [len(result.tasks) for result in first] == [3, 0]
+    await store(pool, {lane(2): [(BEGIN, f"b{n}") for n in range(3)]}, spec=b"x" * 1_000_000)
+    again = await claimer(pool).claim("scheduler-1", "1", claims)
+    assert ids(again)[0] == ids(first)[0]
+    assert sum(len(task.spec) for result in again for task in result.tasks) <= MAX_BYTES

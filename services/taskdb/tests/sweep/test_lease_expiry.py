@@ -8,7 +8,7 @@ import pytest
 
 from services.taskdb.tests.conftest import RunningTaskDb, make_yard
 from services.taskdb.tests.yard import Runner, Yard, started, succeeded
-from taskyard.v1 import lease_pb2, session_service_pb2, task_pb2, task_service_pb2
+from taskyard.v1 import common_pb2, lease_pb2, session_service_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.storage.housekeeping.leader_lock import LeadershipLost
 from taskyard_taskdb.storage.tenant import api_keys
@@ -123,6 +123,24 @@ async def test_started_tasks_of_an_expired_session_are_redistributed_and_late_ou
     (stale,) = await yard.report(runner, succeeded(assignments[1]))
     assert "STALE_GENERATION" in str(stale.error)
     assert (await yard.task(names[0])).status.runner_loss_count == 0
+
+
+async def test_large_tasks_of_a_lost_runner_are_handed_out_in_several_answers(
+    yard: Yard, quiet: RunningTaskDb, leadership: Leadership, expiry: ExpirySweep
+) -> None:
+    payload = common_pb2.Payload(raw=b"x" * 1_000_000, content_type="application/octet-stream")
+    names = await yard.create(6, payload=payload)
+    runner, _ = await yard.hello()
+    while found := (await yard.claim(runner)).assignments:
+        await yard.report(runner, *(started(one) for one in found))
+    await age(quiet, "sessions", "expire_time")
+    await expiry.run(leadership)
+    assert await phases(yard, names) == [task_pb2.TASK_PHASE_REDISTRIBUTING] * 6
+    other, _ = await yard.hello("runner-2")
+    taken: list[str] = []
+    while found := (await yard.claim(other)).assignments:
+        taken += [one.lease.task for one in found]
+    assert sorted(taken) == sorted(names)
 
 
 async def test_a_runner_that_reconnects_keeps_the_tasks_that_were_not_claimed(

@@ -15,6 +15,7 @@ from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.rpc.convert import make_raw, raw_payload
 from taskyard_taskdb.rpc.create import CreateHandler
+from taskyard_taskdb.rpc.response_size import fitting
 from taskyard_taskdb.rpc.validate import validate
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.read import children, tasks
@@ -75,10 +76,8 @@ class ChildHandler:
                 raise NotFound("child", task_name(*key))
         if len(found) < len(keys) and (not found or found[-1].phase is None):
             raise NotFound("child", task_name(*keys[len(found)]))
-        response = lease_service_pb2.ReadChildOutcomesResponse()
-        for outcome in found:
-            _fill_outcome(response.outcomes.add(), parent[0], outcome)
-        return response
+        made = (_outcome_message(parent[0], outcome) for outcome in found)
+        return lease_service_pb2.ReadChildOutcomesResponse(outcomes=fitting(made))
 
     async def _check_lease(
         self,
@@ -154,8 +153,8 @@ def _essence(spec: task_pb2.TaskSpec) -> tuple[object, ...]:
     return kind, spec.execution.function.function, spec.task_type, payload.raw
 
 
-def _fill_outcome(message: lease_pb2.ChildOutcome, tenant_id: str, outcome: children.ChildOutcome) -> None:
-    message.task = task_name(tenant_id, outcome.task_id)
+def _outcome_message(tenant_id: str, outcome: children.ChildOutcome) -> lease_pb2.ChildOutcome:
+    message = lease_pb2.ChildOutcome(task=task_name(tenant_id, outcome.task_id))
     if outcome.phase is not None:
         message.phase = task_pb2.TaskPhase.ValueType(outcome.phase)
     if outcome.result is not None:
@@ -163,6 +162,7 @@ def _fill_outcome(message: lease_pb2.ChildOutcome, tenant_id: str, outcome: chil
         make_raw(message.result.output)
     if outcome.error is not None:
         message.error.MergeFromString(outcome.error)
+    return message
 
 
 def _request(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -18,7 +18,7 @@ from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.task import RunError
 from taskyard_taskdb.domain.words import ErrorClass, ReleaseReason
 from taskyard_taskdb.rpc.convert import make_raw
-from taskyard_taskdb.rpc.inputs import add_inputs, wants_inputs
+from taskyard_taskdb.rpc.inputs import MAX_RESPONSE_BYTES, add_inputs, wants_inputs
 from taskyard_taskdb.rpc.packed import Packing, fill_packed, fill_rest
 from taskyard_taskdb.rpc.reports import ReportBatch
 from taskyard_taskdb.rpc.times import set_duration, set_time, to_timedelta
@@ -38,6 +38,10 @@ _MAX_RUNNERS = 1000
 _MAX_TASKS = 10_000
 UNREADABLE = "SPEC_UNREADABLE"
 _MAX_PROBLEM = 1000
+# What a packed assignment adds to a response beside itself and its task's id.
+_COLUMN_BYTES = 64
+
+Configs = Mapping[tuple[str, str, int], common_pb2.Payload | None]
 
 log = get_log(__name__)
 
@@ -78,15 +82,20 @@ class ClaimHandler:
         packings = [Packing(heartbeat_id) for heartbeat_id in heartbeat_ids]
         packed: dict[int, tuple[bytes, int]] = {}
         others = [ClaimResult() for _ in results]
-        for result, packing, other in zip(results, packings, others, strict=True):
+        beyond: list[Report] = []
+        size = 0
+        for result, claim, packing, other in zip(results, claims, packings, others, strict=True):
             for task in result.tasks:
                 found = packing.pack(task)
                 if found is None:
                     other.tasks.append(task)
+                elif size and size + len(found[0]) > MAX_RESPONSE_BYTES:
+                    beyond.append(_release_unfit(task, claim.runner_id))
                 else:
                     packed[task.lease_id] = found
+                    size += len(found[0]) + len(task.task_id) + _COLUMN_BYTES
+        await self._reports.apply(beyond)
         if any(other.tasks for other in others):
-            size = sum(len(entry) for entry, _ in packed.values())
             made = await self._make_assignments(others, claims, size)
             for message, packing in zip(made.results, packings, strict=True):
                 for one in message.assignments:
@@ -102,12 +111,14 @@ class ClaimHandler:
     ) -> lease_service_pb2.ClaimForRunnersResponse:
         """The assignments as messages; `other_bytes` is the size of what else the response has."""
         response = lease_service_pb2.ClaimForRunnersResponse()
-        unreadable: list[Report] = []
+        removed: list[Report] = []
         for result, claim in zip(results, claims, strict=True):
-            unreadable += _fill_assignments(response.results.add(), result, claim.runner_id)
-        await self._reports.apply(unreadable)
+            removed += _fill_assignments(response.results.add(), result, claim.runner_id)
+        configs = await self._configs(results)
+        removed += _remove_beyond(results, response, claims, configs, other_bytes)
+        await self._reports.apply(removed)
         await self._add_checkpoints(results, response)
-        await self._add_configs(results, response)
+        _add_configs(results, response, configs)
         await self._add_inputs(response, claims, other_bytes)
         return response
 
@@ -116,7 +127,7 @@ class ClaimHandler:
         response = lease_service_pb2.ClaimForRunnersResponse()
         message = response.results.add()
         await self._reports.apply(_fill_assignments(message, result, runner_id))
-        await self._add_configs([result], response)
+        _add_configs([result], response, await self._configs([result]))
         return message.assignments
 
     async def _add_inputs(
@@ -143,23 +154,11 @@ class ClaimHandler:
             message.assignments.extend(kept)
         await self._reports.apply(released)
 
-    async def _add_configs(
-        self, results: Iterable[ClaimResult], response: lease_service_pb2.ClaimForRunnersResponse
-    ) -> None:
-        """Add the configuration of the task type's revision that each run is bound to."""
-        found = [
-            ((task.task_type_tenant or "", task.task_type, task.task_type_revision), assignment)
-            for result, message in zip(results, response.results, strict=True)
-            for task, assignment in zip(result.tasks, message.assignments, strict=True)
-            if task.task_type_revision
-        ]
-        if not found:
-            return
-        configs = await self._types.configs(revision for revision, _ in found)
-        for revision, assignment in found:
-            config = configs[revision]
-            if config is not None:
-                assignment.config.CopyFrom(config)
+    async def _configs(self, results: Iterable[ClaimResult]) -> Configs:
+        """The configurations of the revisions of task types that runs are bound to."""
+        typed = (task for result in results for task in result.tasks if task.task_type_revision)
+        revisions = {_revision(task) for task in typed}
+        return await self._types.configs(revisions) if revisions else {}
 
     async def _add_checkpoints(
         self, results: Iterable[ClaimResult], response: lease_service_pb2.ClaimForRunnersResponse
@@ -266,6 +265,50 @@ def _fill_assignments(
     return list(unreadable.values())
 
 
+def _remove_beyond(
+    results: Iterable[ClaimResult],
+    response: lease_service_pb2.ClaimForRunnersResponse,
+    claims: Iterable[RunnerClaim],
+    configs: Configs,
+    size: int,
+) -> list[Report]:
+    """Remove what would make a response of this size too large; returns the releases.
+
+    A claim counts specs as they are stored: here payloads are written out, and configurations are added.
+    """
+    config_sizes = {revision: config.ByteSize() for revision, config in configs.items() if config is not None}
+    released: list[Report] = []
+    for result, message, claim in zip(results, response.results, claims, strict=True):
+        kept: list[tuple[ClaimedTask, lease_pb2.Assignment]] = []
+        for task, assignment in zip(result.tasks, message.assignments, strict=True):
+            added = assignment.ByteSize() + config_sizes.get(_revision(task), 0) + _COLUMN_BYTES
+            if size and size + added > MAX_RESPONSE_BYTES:
+                released.append(_release_unfit(task, claim.runner_id))
+            else:
+                size += added
+                kept.append((task, assignment))
+        if len(kept) < len(result.tasks):
+            result.tasks[:] = [task for task, _ in kept]
+            assignments = [assignment for _, assignment in kept]
+            del message.assignments[:]
+            message.assignments.extend(assignments)
+    return released
+
+
+def _revision(task: ClaimedTask) -> tuple[str, str, int]:
+    return task.task_type_tenant or "", task.task_type, task.task_type_revision
+
+
+def _add_configs(
+    results: Iterable[ClaimResult], response: lease_service_pb2.ClaimForRunnersResponse, configs: Configs
+) -> None:
+    """Add the configuration of the task type's revision that each run is bound to."""
+    for result, message in zip(results, response.results, strict=True):
+        for task, assignment in zip(result.tasks, message.assignments, strict=True):
+            if (config := configs.get(_revision(task))) is not None:
+                assignment.config.CopyFrom(config)
+
+
 def _failure(task: ClaimedTask, runner_id: str, error: Exception) -> Report:
     problem = f"the stored spec cannot be handed to a runner: {error}; create the task again"
     event = Failed(
@@ -282,6 +325,11 @@ def _failure(task: ClaimedTask, runner_id: str, error: Exception) -> Report:
 def _release(lease: lease_pb2.LeaseRef, runner_id: str) -> Report:
     message = "its inputs did not fit into the response of the claim"
     return _release_run(parse_task_name(lease.task), runner_id, lease.generation, lease.lease_id, message)
+
+
+def _release_unfit(task: ClaimedTask, runner_id: str) -> Report:
+    message = "it did not fit into the response of the claim"
+    return _release_run((task.tenant_id, task.task_id), runner_id, task.generation, task.lease_id, message)
 
 
 def release_unsent(task: ClaimedTask, runner_id: str) -> Report:

@@ -118,6 +118,8 @@ class SpecReader:
         Raises FieldInvalid or TooLarge, TaskTypeUnknown, or NotFound for a foreign parent_task;
         TaskTypeDisabled by its type. SchemaChecks compares the payload with the type's schema before.
         """
+        # They could be nested more deeply than a runner can read them.
+        request.task.DiscardUnknownFields()
         request_id, given_id = request.request_id, request.task_id
         body_hash = _hash(request) if request_id else b""
         if rules is not None:

@@ -81,6 +81,8 @@ def resolve(given: task_pb2.TaskSpec, path: str) -> tuple[task_pb2.TaskSpec, Kin
         if not spec.task_type:
             raise FieldInvalid.of(f"{path}.execution.function.function", "must be set, or task_type must be")
         spec.execution.function.function = spec.task_type
+    # As `SpecReader.read` does; a type or an edit may bring its own.
+    spec.DiscardUnknownFields()
     return spec, _KINDS[chosen]
 
 

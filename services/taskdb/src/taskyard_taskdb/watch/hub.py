@@ -277,9 +277,10 @@ class Hub:
         self, after: int, until: int, since: datetime, tenant_id: str | None
     ) -> list[LoggedChange]:
         """Return a page of the log, for a stream that is behind."""
+        # A start that came with its success has the id before that of their row, which may be `until`.
         async with self._pool.reading() as tx:
-            rows = await change_reader.read_range(tx, after, until, since, tenant_id, PAGE)
-        return change_reader.expanded(rows, after)
+            rows = await change_reader.read_range(tx, after, until + 1, since, tenant_id, PAGE)
+        return [change for change in change_reader.expanded(rows, after) if change.id <= until]
 
     async def _prepare_streams(self, tx: Tx, changes: list[LoggedChange]) -> None:
         """Read once for all streams; nothing is delivered meanwhile, so a new subscription misses nothing."""

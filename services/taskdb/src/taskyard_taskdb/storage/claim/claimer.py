@@ -28,6 +28,7 @@ from taskyard_taskdb.storage.claim.bounds import Bounds
 from taskyard_taskdb.storage.claim.bundles import Bundle, claim_bundles, waves
 from taskyard_taskdb.storage.claim.claims import (
     MAX_BYTES,
+    ROW_BYTES,
     ClaimedTask,
     ClaimResult,
     RunnerClaim,
@@ -104,6 +105,8 @@ class _ClaimTransaction:
         self._claims = claims
         self._claimed: list[Candidate] = []
         self._skipped: list[Candidate] = []
+        # Of the specs that repeats return.
+        self._repeated_bytes = 0
         # Whether any tenant has limits, and which of the requested tenants do.
         self._any_limits = True
         self._limited: set[str] = set()
@@ -184,6 +187,7 @@ class _ClaimTransaction:
         scopes = await self._lock_sessions(tx)
         for row in await tx.fetch(statement("find_repeated_claims"), self._claim_params()):
             results[row[0] - 1].tasks.append(_claimed_task(row[1], row[2], row[3], row[4:-1], row[-1]))
+        self._repeated_bytes = sum(ROW_BYTES + len(task.spec) for result in results for task in result.tasks)
         admitted: list[tuple[int, RunnerClaim]] = []
         for position, claim in enumerate(self._claims):
             if position not in scopes:
@@ -285,7 +289,8 @@ class _ClaimTransaction:
             "actor_type": ActorType.SCHEDULER.value,
             "actor_id": self._scheduler_id,
             "request_id": self._claim_id,
-            "max_bytes": MAX_BYTES,
+            "max_bytes": MAX_BYTES - self._repeated_bytes,
+            "alone": not self._repeated_bytes,
         }
         surplus = dict.fromkeys(chosen)
         # Claim order: a join need not keep it.

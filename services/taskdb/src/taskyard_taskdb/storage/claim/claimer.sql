@@ -142,7 +142,7 @@ WITH log AS MATERIALIZED (
     LEFT JOIN task_types y ON y.tenant_id = t.task_type_tenant AND y.task_type = t.task_type
 ), claimed AS MATERIALIZED (
     SELECT * FROM read
-    WHERE old_generation IS NOT NULL OR NOT queue_paused AND (total_bytes <= %(max_bytes)s OR n = 1)
+    WHERE old_generation IS NOT NULL OR NOT queue_paused AND (total_bytes <= %(max_bytes)s OR n = 1 AND %(alone)s)
 ), granted AS (
     INSERT INTO leases (generation, lease_id, version, session_epoch, schedule_time, expire_time, task_type_revision,
         attempt, phase, overlap, on_runner_lost, plain, timed, tenant_id, task_id, runner_id, claim_request_id, slot)

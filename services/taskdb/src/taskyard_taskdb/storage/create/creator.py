@@ -167,8 +167,13 @@ class TaskCreator:
         results.update((indices[position], result) for position, result in stored.items())
         repeated = {index: tasks[index] for index in indices if index not in results}
         if repeated:
-            async with self._pool.reading() as tx:
-                results.update(await find_requests(tx, repeated))
+            try:
+                async with self._pool.reading() as tx:
+                    results.update(await find_requests(tx, repeated))
+            except (TaskyardError, *_AT_FAULT) as error:
+                # Of these alone: the others are committed.
+                reason = _reason(error) if isinstance(error, psycopg.Error) else error
+                results.update(dict.fromkeys(repeated, reason))
             # What is not found was removed since: the request is a new one.
             await self._bisect(tasks, [index for index in repeated if index not in results], results)
 

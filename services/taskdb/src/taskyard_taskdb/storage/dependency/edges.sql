@@ -38,10 +38,12 @@ CROSS JOIN LATERAL (
 WHERE l.ctid = x.at AND l.plain
 
 -- name: insert_dependencies
--- Inserts the dependencies of tasks that this transaction has inserted; nothing waits.
+-- Inserts the dependencies of tasks that this transaction has inserted, or that it has locked and that begin to wait; a
+-- child that spec.after names as well opens its dependency again. Nothing waits.
 INSERT INTO dependencies (tenant_id, task_id, prerequisite_id, condition, position, alias, open)
 SELECT * FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(prerequisite_ids)s::text[],
     %(conditions)s::smallint[], %(positions)s::smallint[], %(aliases)s::text[], %(opens)s::boolean[])
+ON CONFLICT (tenant_id, prerequisite_id, task_id) DO UPDATE SET open = excluded.open
 
 -- name: forget_waits
 -- Deletes the dependencies that earlier waits of tasks for children have left, whose tasks the caller has locked;
