@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -403,6 +404,24 @@ async def test_limits_are_listed_and_audited(tenant: Caller) -> None:
     assert ("limit.updated", limit_name("b")) in words
     assert ("limit.deleted", limit_name("c")) in words
     assert ("limit.created", limit_name("a")) in words
+
+
+async def test_a_watch_shows_a_task_that_waits_for_a_limit_and_its_admission(
+    tenant: Caller, taskdb: RunningTaskDb
+) -> None:
+    await create_limit(tenant, "api", max_running=1)
+    await submit(tenant, "a", limits=["api"])
+    call = tenant.tasks.WatchTasks(task_service_pb2.WatchTasksRequest(parent=PARENT))
+    seen: list[tuple[str, int]] = []
+    async with asyncio.timeout(60):
+        await call.read()
+        await submit(tenant, "b", limits=["api"])
+        await taskdb.succeed(name("a"))
+        while len(seen) < 2:
+            events = [one for one in (await call.read()).events if one.task.metadata.id == "b"]
+            seen += [(event.event_type, event.task.status.pending_reason) for event in events]
+    call.cancel()
+    assert seen == [("task.created", LIMITED), ("task.queued", QUEUED)]
 
 
 async def test_doctor_recounts_limits_and_repairs_tasks_that_wait_wrongly(
