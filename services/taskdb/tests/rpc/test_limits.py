@@ -432,13 +432,18 @@ async def test_doctor_recounts_limits_and_repairs_tasks_that_wait_wrongly(
     checks = [next(one for one in CHECKS if one.name == name) for name in ("limited-tasks", "limits")]
     for check in checks:
         assert (await run_check(taskdb.pool, check)).count == 0
-    await taskdb.execute("UPDATE limits SET held = 3")
-    await taskdb.execute("UPDATE limit_keys SET held = 1")
-    await taskdb.execute("INSERT INTO limit_keys VALUES (1, 'default', 'api', 'nobody')")
     context = RepairContext(taskdb.pool, lambda _: None, SYSTEM, no_job)
-    recounted = await run_check(taskdb.pool, checks[1], context)
-    assert (recounted.count, recounted.repaired, recounted.remaining) == (1, 1, 0)
-    assert (await get_limit(tenant, "api")).running_units == 2
+    for damage in (
+        "UPDATE limits SET held = 3",
+        "UPDATE limit_keys SET held = 1",
+        "DELETE FROM limit_keys",
+        "INSERT INTO limit_keys VALUES (1, 'default', 'api', 'nobody')",
+    ):
+        await taskdb.execute(damage)
+        recounted = await run_check(taskdb.pool, checks[1], context)
+        assert (recounted.count, recounted.repaired, recounted.remaining) == (1, 1, 0), damage
+        assert (await get_limit(tenant, "api")).running_units == 2
+        assert await recount(taskdb), damage
     await taskdb.execute("UPDATE task_limits SET wait_time = NULL WHERE task_id = 'waits'")
     await taskdb.execute("UPDATE task_limits SET wait_time = now() WHERE task_id = 'a'")
     repaired = await run_check(taskdb.pool, checks[0], context)
