@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -13,6 +16,7 @@ import pytest
 from services.runner.tests.runner_process import Gate, RunnerProcess
 from taskyard import Client, Created, Phase, RunState, function
 from tests.harness.control_plane import ControlPlane, control_plane
+from tests.harness.pause import Pause
 from tests.integration.conftest import StartRunner
 from tests.integration.test_runner_faults import PATIENCE, SCHEDULER, TASKDB, Effects, until
 
@@ -56,6 +60,11 @@ async def test_a_parent_holds_no_place_while_it_waits(
 
 
 async def kill_and_restart(plane: ControlPlane, runner: RunnerProcess, target: str) -> None:
+    if target == "agent":
+        before = runner.sessions()
+        os.kill(runner.agent_pid, signal.SIGKILL)
+        await runner.connected(before + 1)
+        return
     if target == "runner":
         before = runner.sessions()
         await runner.kill()
@@ -65,6 +74,56 @@ async def kill_and_restart(plane: ControlPlane, runner: RunnerProcess, target: s
     service = plane.taskdbs[0] if target == "taskdb" else plane.schedulers[0]
     service.kill()
     service.start()
+
+
+# The step of taskdb at which a process is killed, and its number: the parent is the first create. The one
+# function spawns two batches, the other each child by itself.
+BATCHES, SINGLE = ("create.before_commit", 3, "squares", 120), ("create.after_commit", 4, "plain_squares", 4)
+
+
+@pytest.mark.parametrize(
+    ("target", "step", "hit", "name", "count"),
+    [
+        ("taskdb", *BATCHES),
+        ("taskdb", *SINGLE),
+        ("scheduler", *BATCHES),
+        ("agent", *SINGLE),
+        ("agent", *BATCHES),
+        ("runner", *BATCHES),
+    ],
+)
+async def test_a_kill_in_the_middle_of_a_spawn_creates_each_child_once(
+    plane: ControlPlane,
+    client: Client,
+    start_runner: StartRunner,
+    tmp_path: Path,
+    target: str,
+    step: str,
+    hit: int,
+    name: str,
+    count: int,
+) -> None:
+    taskdb, pause, effects = plane.taskdbs[0], Pause(tmp_path / "pause", step), Effects(tmp_path)
+    taskdb.terminate()
+    setting = f"{step}=kill" if target == "taskdb" else pause.setting
+    taskdb.start(TASKYARD_FAILPOINTS=f"{setting}@{hit}")
+    runner = await start_runner()
+    parent = await client.create(function(name, {"count": count, "effects": str(effects.path)}))
+    if target == "taskdb":
+        await asyncio.to_thread(taskdb.wait_killed)
+        taskdb.start()
+    else:
+        await pause.reached()
+        await kill_and_restart(plane, runner, target)
+        await pause.release()
+    done = await client.wait(parent, timeout=PATIENCE)
+    assert (done.phase, done.result) == (Phase.SUCCEEDED, sum(n * n for n in range(count))), done.proto
+    if target == "agent":
+        # The next one answers the function, which notices nothing.
+        assert (done.proto.status.attempt, done.proto.status.retry_count) == (1, 0)
+    # As many children as there are numbers, of which each has run.
+    assert len(await children(client, parent)) == count
+    assert {f"leaf {n}" for n in range(count)} <= effects.count().keys()
 
 
 @pytest.mark.parametrize("target", ["taskdb", "scheduler", "runner"])

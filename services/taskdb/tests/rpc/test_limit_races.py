@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_yard, run_taskdb
-from services.taskdb.tests.rpc.limit_calls import create_limit, get_limit, uses
+from services.taskdb.tests.rpc.limit_calls import create_limit, get_limit, rate, uses
 from services.taskdb.tests.yard import Yard, failed, started, succeeded
 from taskyard import errors
 from taskyard.v1 import task_service_pb2
+from taskyard_taskdb.storage.limit import backlog
 from taskyard_taskdb.storage.tenant import api_keys
 
 TASKS = 200
 TOTAL, PER_KEY, KEYS = 7, 3, 4
+ROUNDS = 4
 
 
 class Watcher:
@@ -57,7 +61,7 @@ async def work(yard: Yard, watcher: Watcher, seed: int) -> None:
 
 async def create(caller: Caller, number: int) -> None:
     """A task with one limit or two."""
-    limits = uses(f"api:k{number % KEYS}", *(["other"] if number % 3 == 0 else []))
+    limits = uses(f"api:k{number // 2 % KEYS}", *(["other"] if number % 3 == 0 else []))
     await caller.create(task_id=f"t{number}", limits=limits)
 
 
@@ -66,7 +70,7 @@ async def meddle(tenants: Sequence[Caller]) -> None:
     for number in range(0, TASKS, 10):
         pause = task_service_pb2.PauseTaskRequest(name=f"tenants/default/tasks/t{number}")
         try:
-            await tenants[number % 2].tasks.PauseTask(pause)
+            await tenants[number // 10 % 2].tasks.PauseTask(pause)
         except (errors.NotFound, errors.FailedPrecondition):
             continue
         await tenants[0].tasks.ResumeTask(task_service_pb2.ResumeTaskRequest(name=pause.name))
@@ -106,17 +110,57 @@ async def test_200_racing_tasks_over_two_replicas_never_exceed_a_limit(
         assert await taskdb.rows("SELECT count(*) FROM limit_keys") == [(0,)]
 
 
-@pytest.mark.parametrize("per_key", [False, True])
-async def test_creates_that_race_are_admitted_up_to_the_limit(
-    taskdb: RunningTaskDb, tenant: Caller, database_url: str, per_key: bool
+async def test_200_claims_that_race_over_two_replicas_get_what_the_limit_admits(
+    taskdb: RunningTaskDb, tenant: Caller, scheduler: Caller, database_url: str
 ) -> None:
-    fields = {"max_running_per_key" if per_key else "max_running": 5}
+    await create_limit(tenant, "api", max_running=TOTAL, max_running_per_key=PER_KEY)
+    async for second in run_taskdb(database_url):
+        tenants = [tenant, await second.caller(api_keys.TENANT, "default")]
+        yards = [
+            await make_yard(taskdb, scheduler, tenant),
+            await make_yard(second, await second.caller(api_keys.SCHEDULER), tenants[1], "scheduler-2"),
+        ]
+        await asyncio.gather(
+            *(tenants[n % 2].create(task_id=f"t{n}", limits=uses(f"api:k{n // 2 % KEYS}")) for n in range(60))
+        )
+        runners = [(await yard.hello(f"runner-{n}", lease_seconds=300))[0] for n, yard in enumerate(yards)]
+        lanes = await yards[0].lane_claims()
+        for _ in range(ROUNDS):
+            results = await asyncio.gather(
+                *(yards[n % 2].claim(runners[n % 2], 1, lanes=lanes, lease_seconds=300) for n in range(200))
+            )
+            claimed = [(n % 2, one) for n, result in enumerate(results) for one in result.assignments]
+            keys = Counter(one.spec.limits[0].key for _, one in claimed)
+            assert len(claimed) == TOTAL and max(keys.values()) <= PER_KEY, keys
+            # Ends that race admit the next ones.
+            await asyncio.gather(
+                *(yards[n].report(runners[n], started(one), succeeded(one)) for n, one in claimed)
+            )
+            while (await taskdb.pool.run(backlog.advance)).count:
+                pass
+        assert await taskdb.rows("SELECT count(*) FROM tasks WHERE end_time IS NOT NULL") == [
+            (ROUNDS * TOTAL,)
+        ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"max_running": 5}, 5),
+        ({"max_running_per_key": 5}, 10),
+        ({"starts": rate(5, 3600)}, 5),
+        ({"starts_per_key": rate(5, 3600)}, 10),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+async def test_creates_that_race_are_admitted_up_to_the_limit(
+    taskdb: RunningTaskDb, tenant: Caller, database_url: str, fields: dict[str, Any], expected: int
+) -> None:
     await create_limit(tenant, "api", **fields)
     async for second in run_taskdb(database_url):
         callers = [tenant, await second.caller(api_keys.TENANT, "default")]
         await asyncio.gather(
-            *(callers[n % 2].create(task_id=f"t{n}", limits=uses(f"api:k{n % 2}")) for n in range(60))
+            *(callers[n % 2].create(task_id=f"t{n}", limits=uses(f"api:k{n // 2 % 2}")) for n in range(60))
         )
-        expected = 10 if per_key else 5
         assert await taskdb.rows("SELECT count(*) FROM queue") == [(expected,)]
         assert (await get_limit(tenant, "api")).running_units == expected

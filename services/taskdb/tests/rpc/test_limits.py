@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -405,6 +406,24 @@ async def test_limits_are_listed_and_audited(tenant: Caller) -> None:
     assert ("limit.created", limit_name("a")) in words
 
 
+async def test_a_watch_shows_a_task_that_waits_for_a_limit_and_its_admission(
+    tenant: Caller, taskdb: RunningTaskDb
+) -> None:
+    await create_limit(tenant, "api", max_running=1)
+    await submit(tenant, "a", limits=["api"])
+    call = tenant.tasks.WatchTasks(task_service_pb2.WatchTasksRequest(parent=PARENT))
+    seen: list[tuple[str, int]] = []
+    async with asyncio.timeout(60):
+        await call.read()
+        await submit(tenant, "b", limits=["api"])
+        await taskdb.succeed(name("a"))
+        while len(seen) < 2:
+            events = [one for one in (await call.read()).events if one.task.metadata.id == "b"]
+            seen += [(event.event_type, event.task.status.pending_reason) for event in events]
+    call.cancel()
+    assert seen == [("task.created", LIMITED), ("task.queued", QUEUED)]
+
+
 async def test_doctor_recounts_limits_and_repairs_tasks_that_wait_wrongly(
     tenant: Caller, taskdb: RunningTaskDb
 ) -> None:
@@ -413,13 +432,18 @@ async def test_doctor_recounts_limits_and_repairs_tasks_that_wait_wrongly(
     checks = [next(one for one in CHECKS if one.name == name) for name in ("limited-tasks", "limits")]
     for check in checks:
         assert (await run_check(taskdb.pool, check)).count == 0
-    await taskdb.execute("UPDATE limits SET held = 3")
-    await taskdb.execute("UPDATE limit_keys SET held = 1")
-    await taskdb.execute("INSERT INTO limit_keys VALUES (1, 'default', 'api', 'nobody')")
     context = RepairContext(taskdb.pool, lambda _: None, SYSTEM, no_job)
-    recounted = await run_check(taskdb.pool, checks[1], context)
-    assert (recounted.count, recounted.repaired, recounted.remaining) == (1, 1, 0)
-    assert (await get_limit(tenant, "api")).running_units == 2
+    for damage in (
+        "UPDATE limits SET held = 3",
+        "UPDATE limit_keys SET held = 1",
+        "DELETE FROM limit_keys",
+        "INSERT INTO limit_keys VALUES (1, 'default', 'api', 'nobody')",
+    ):
+        await taskdb.execute(damage)
+        recounted = await run_check(taskdb.pool, checks[1], context)
+        assert (recounted.count, recounted.repaired, recounted.remaining) == (1, 1, 0), damage
+        assert (await get_limit(tenant, "api")).running_units == 2
+        assert await recount(taskdb), damage
     await taskdb.execute("UPDATE task_limits SET wait_time = NULL WHERE task_id = 'waits'")
     await taskdb.execute("UPDATE task_limits SET wait_time = now() WHERE task_id = 'a'")
     repaired = await run_check(taskdb.pool, checks[0], context)

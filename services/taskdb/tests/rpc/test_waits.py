@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
@@ -179,6 +180,18 @@ async def test_a_spawned_child_is_found_by_its_key_in_every_run(yard: Yard, task
     await taskdb.execute("DELETE FROM idempotency_keys")
     assert await create_children(yard, runner.id, again.lease, spawned("b"), spawned("a")) == names[::-1]
     assert names[0].startswith(f"{parent.lease.task}.a.")
+
+
+async def test_repetitions_of_a_spawn_that_race_create_each_child_once(
+    yard: Yard, taskdb: RunningTaskDb
+) -> None:
+    runner, parent = await claimed(yard)
+    children = [spawned(key) for key in "abc"]
+    answers = await asyncio.gather(
+        *(create_children(yard, runner.id, parent.lease, *children) for _ in range(8))
+    )
+    assert all(names == answers[0] for names in answers), answers
+    assert await taskdb.rows("SELECT count(*) FROM tasks WHERE parent_task_id IS NOT NULL") == [(3,)]
 
 
 async def test_a_key_that_named_another_child_is_refused(yard: Yard) -> None:
