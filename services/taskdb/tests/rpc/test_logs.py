@@ -222,6 +222,36 @@ async def test_a_follower_of_an_old_log_that_stayed_incomplete_ends_soon(
     assert found == [1] and last.complete
 
 
+async def test_a_tail_right_after_the_end_has_the_announced_entries(yard: Yard) -> None:
+    runner, lease = await claimed(yard)
+    await append(yard, runner.id, lease, 1, 2)
+    outcome = succeeded(lease_pb2.Assignment(lease=lease))
+    outcome.log_sequence = 3
+    await yard.report(runner, outcome)
+    whole = asyncio.create_task(tailed(yard, lease.task))
+    end = asyncio.create_task(tailed(yard, lease.task, tail_lines=2))
+    await asyncio.wait([whole, end], timeout=0.5, return_when=asyncio.FIRST_COMPLETED)
+    assert not whole.done() and not end.done(), "an announced entry is missing"
+    await append(yard, runner.id, lease, 3, 1)
+    assert (await whole)[0] == [1, 2, 3]
+    assert (await end)[0] == [2, 3]
+
+
+async def test_a_tail_of_an_old_log_that_stayed_incomplete_does_not_wait(
+    yard: Yard, taskdb: RunningTaskDb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner, lease = await claimed(yard)
+    await append(yard, runner.id, lease, 1, 1)
+    outcome = succeeded(lease_pb2.Assignment(lease=lease))
+    outcome.log_sequence = 3
+    await yard.report(runner, outcome)
+    await taskdb.rows("UPDATE tasks SET end_time = end_time - interval '2 minutes' RETURNING 1")
+    monkeypatch.setattr(logs, "READ_SECONDS", 100.0)
+    async with asyncio.timeout(30):
+        found, last = await tailed(yard, lease.task)
+    assert found == [1] and last.complete
+
+
 async def test_a_follower_of_a_run_without_output_does_not_wait(yard: Yard) -> None:
     runner, lease = await claimed(yard)
     outcome = succeeded(lease_pb2.Assignment(lease=lease))

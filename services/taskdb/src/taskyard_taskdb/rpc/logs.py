@@ -23,6 +23,7 @@ from taskyard_taskdb.storage.report import run_logs
 from taskyard_taskdb.storage.report.run_logs import LATEST, LogChunk, LogQuery, NewChunk, Position, RunRef
 from taskyard_taskdb.watch.followers import LogFollowers
 from taskyard_taskdb.watch.hub import Hub, session_seconds
+from taskyard_taskdb.watch.subscription import Subscription, TaskKey
 
 CHUNKS = 20
 ENTRIES = 500
@@ -30,6 +31,9 @@ ENTRIES = 500
 # an announcement, or if no entry has arrived while it waited.
 PATIENCE_SECONDS = 60.0
 SILENCE_SECONDS = 2.0
+# Seconds after the end of a task in which a tail that does not follow waits for announced entries: outcome and
+# output arrive by separate calls, and a reader that has seen the outcome expects all of the output.
+READ_SECONDS = 5.0
 # A tail of a live task looks again after this time, whether or not it was woken.
 FOLLOW_SECONDS = 30.0
 
@@ -144,6 +148,8 @@ class LogReadHandler:
         binding = f"{request.parent}/{request.generation}/{request.min_level}"
         await self._hub.ready()
         with self._followers.follow(key) as changes:
+            if not request.follow:
+                await self._announced_entries(key, changes)
             cursor = await self._tail_start(request, query, binding)
             has_responded = False
             # When a new entry arrived; None until the tail has sent what was stored before.
@@ -179,6 +185,16 @@ class LogReadHandler:
                 await changes.next(FOLLOW_SECONDS if left is None else left + 0.05)
             token = encode_cursor(cursor, binding)
             yield task_service_pb2.TailTaskLogsResponse(closing=True, resume_token=token)
+
+    async def _announced_entries(self, key: TaskKey, changes: Subscription) -> None:
+        """Wait until the entries that an ended run has announced are stored, for a task that has just ended."""
+        while not self._hub.closing:
+            async with self._pool.reading() as tx:
+                state = await run_logs.state(tx, *key)
+            left = state and state.patience_left(READ_SECONDS, silence=0.0, quiet=READ_SECONDS)
+            if left is None or left <= 0:
+                return
+            await changes.next(left + 0.05)
 
     async def _tail_start(
         self, request: task_service_pb2.TailTaskLogsRequest, query: LogQuery, binding: str
