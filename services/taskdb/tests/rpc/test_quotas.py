@@ -158,8 +158,8 @@ async def test_a_bucket_over_two_replicas_admits_its_rate(
             admitted += len(response.results) - response.failed_count
 
     await asyncio.gather(*(create(caller) for caller in callers for _ in range(2)))
-    # By the clock that fills it, up to the last look at it; a batch smaller than what had flowed in leaves the
-    # rest.
+    # By the clock that fills it, up to the last look at it; a batch smaller than what had flowed in
+    # leaves the rest.
     [(last, left)] = await taskdb.rows("SELECT refill_time, tokens FROM tenant_counters")
     seconds = (last - start).total_seconds()
     assert seconds > 9
