@@ -93,9 +93,14 @@ class CreditStream:
         """End the stream, and wait until taskdb knows."""
         ended = asyncio.Event()
         (line,) = self._book._lines
+        close = line.close
+
+        def close_and_signal() -> None:
+            close()
+            ended.set()
+
         with pytest.MonkeyPatch.context() as patch:
-            close = line.close
-            patch.setattr(line, "close", lambda: (close(), ended.set()))
+            patch.setattr(line, "close", close_and_signal)
             self._call.cancel()
             async with asyncio.timeout(15):
                 await ended.wait()
