@@ -60,7 +60,7 @@ async def test_a_full_response_carries_the_epoch_of_the_log(yard: Yard, quiet: R
     async def full_response() -> lease_service_pb2.WatchQueueResponse:
         request = lease_service_pb2.WatchQueueRequest(scheduler_id=yard.scheduler_id)
         call = yard.scheduler.leases.WatchQueue(request)
-        response = await call.read()
+        response: lease_service_pb2.WatchQueueResponse = await call.read()
         call.cancel()
         return response
 

@@ -31,8 +31,8 @@ ENTRIES = 500
 # an announcement, or if no entry has arrived while it waited.
 PATIENCE_SECONDS = 60.0
 SILENCE_SECONDS = 2.0
-# Seconds after the end of a task in which a tail that does not follow waits for announced entries: outcome and
-# output arrive by separate calls, and a reader that has seen the outcome expects all of the output.
+# Seconds after the end of a task in which a tail that does not follow waits for announced entries: outcome
+# and output arrive by separate calls, and a reader that has seen the outcome expects all of the output.
 READ_SECONDS = 5.0
 # A tail of a live task looks again after this time, whether or not it was woken.
 FOLLOW_SECONDS = 30.0
@@ -187,11 +187,13 @@ class LogReadHandler:
             yield task_service_pb2.TailTaskLogsResponse(closing=True, resume_token=token)
 
     async def _announced_entries(self, key: TaskKey, changes: Subscription) -> None:
-        """Wait until the entries that an ended run has announced are stored, for a task that has just ended."""
+        """Wait until the entries that a run announced are stored, if the task has just ended."""
         while not self._hub.closing:
             async with self._pool.reading() as tx:
                 state = await run_logs.state(tx, *key)
-            left = state and state.patience_left(READ_SECONDS, silence=0.0, quiet=READ_SECONDS)
+            if state is None:
+                return
+            left = state.patience_left(READ_SECONDS, silence=0.0, quiet=READ_SECONDS)
             if left is None or left <= 0:
                 return
             await changes.next(left + 0.05)
