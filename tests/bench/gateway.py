@@ -53,7 +53,7 @@ async def run(server: PostgresServer, directory: Path, report: Report, *, quick:
         gateway = gateway_service(plane.taskdbs[0].address, plane.schedulers[0].address, Path(folder), *flags)
         gateway.start()
         try:
-            await asyncio.to_thread(_measure, plane, gateway, report, Path(folder), 1 if quick else 3)
+            await asyncio.to_thread(_measure, plane, gateway, report, Path(folder), 1 if quick else 8)
             await asyncio.to_thread(_push, plane, gateway, report, Path(folder), 5 if quick else 60)
         finally:
             gateway.stop()

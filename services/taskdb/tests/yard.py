@@ -9,6 +9,7 @@ from typing import Any
 
 from google.protobuf.duration_pb2 import Duration
 
+from taskyard.status import translated
 from taskyard.v1 import (
     common_pb2,
     lease_pb2,
@@ -96,7 +97,8 @@ class Yard:
         call = self.scheduler.leases.WatchQueue(
             lease_service_pb2.WatchQueueRequest(scheduler_id=self.scheduler_id)
         )
-        response = await call.read()
+        with translated():
+            response = await call.read()
         call.cancel()
         return list(response.lanes)
 
