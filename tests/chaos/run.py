@@ -17,7 +17,7 @@ from tests.chaos.faults import Fault, Injector
 from tests.chaos.final_state import FinalState, read_database, read_final_state
 from tests.chaos.history import History, now
 from tests.chaos.load import CANARY_SECONDS, Canary, Load
-from tests.chaos.topology import LEASE_SECONDS, Topology
+from tests.chaos.topology import FIRST_LEASE_SECONDS, LEASE_SECONDS, Topology
 from tests.harness.processor import seconds_waited
 
 # Everything ends within this time after healing; a busy machine needs more than an idle one.
@@ -197,7 +197,8 @@ class ChaosRun:
                 found.append(Trouble(owner if on_runner else "*", fault.begin, end, fault.name))
             elif kind in faults.RUNNER_KINDS or fault.verb == "disk":
                 found.append(Trouble(fault.subject.partition(".")[0], fault.begin, end, fault.name))
-            elif kind != "gateway" and outage > LEASE_SECONDS / 2:
+            # The first lease of an assignment counts from a heartbeat, which may have been sent before.
+            elif kind != "gateway" and outage > FIRST_LEASE_SECONDS / 2:
                 found.append(Trouble("*", fault.begin, end, fault.name))
         return found
 

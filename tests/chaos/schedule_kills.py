@@ -57,6 +57,7 @@ async def run(kills: int, schedules: int, seed: int, folder: Path) -> Outcome:
         outcome = Outcome()
         for number in range(kills):
             await asyncio.sleep(rng.uniform(0.1, 1.5))
+            _restart(replicas)
             if number % POSTGRES_EVERY == POSTGRES_EVERY - 1:
                 await asyncio.to_thread(node.kill)
                 await asyncio.sleep(OUTAGE)
@@ -70,7 +71,7 @@ async def run(kills: int, schedules: int, seed: int, folder: Path) -> Outcome:
                 leader.start(wait=False)
             if number % 20 == 19:
                 print(f"{number + 1} kills", flush=True)
-        await _until_handled(node)
+        await _until_handled(node, replicas)
         for replica in replicas:
             replica.terminate()
         _compare(node, first, outcome)
@@ -115,7 +116,14 @@ async def _leader(node: Node, replicas: list[Service]) -> Service:
     raise AssertionError("no replica leads")
 
 
-async def _until_handled(node: Node) -> None:
+def _restart(replicas: list[Service]) -> None:
+    """Start those again that ended because PostgreSQL was away when they started, as a supervisor does."""
+    for replica in replicas:
+        if replica.ended:
+            replica.start(wait=False)
+
+
+async def _until_handled(node: Node, replicas: list[Service]) -> None:
     """Wait until the cursors have passed a moment after the last kill, as long as one of them moves."""
     end = time.monotonic() + PATIENCE
     [(moment,)] = node.execute("SELECT clock_timestamp() + interval '2 seconds'")
@@ -131,6 +139,7 @@ async def _until_handled(node: Node) -> None:
             return
         if rows != before:
             before, end = rows, time.monotonic() + PATIENCE
+        _restart(replicas)
         await asyncio.sleep(0.2)
     raise AssertionError(f"{len(before)} schedules have instants that are still due: {before[:3]}")
 

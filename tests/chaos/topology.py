@@ -35,10 +35,11 @@ from tests.integration.test_database_network import server_address, through
 
 # As in production, a sixth as long.
 LEASE_SECONDS = 5.0
+FIRST_LEASE_SECONDS = 3.0
 TIMES = {
     "SCHEDULER_LEASE_DURATION": f"{LEASE_SECONDS:g}s",
     "SCHEDULER_HEARTBEAT_INTERVAL": "1s",
-    "SCHEDULER_FIRST_LEASE": "3s",
+    "SCHEDULER_FIRST_LEASE": f"{FIRST_LEASE_SECONDS:g}s",
     "SCHEDULER_HEARTBEAT_GATHER": "50ms",
     "SCHEDULER_RECONNECT_SPREAD": "500ms",
     "TASKDB_REAP_GRACE": f"{LEASE_SECONDS + 1:g}s",

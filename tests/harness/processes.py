@@ -92,6 +92,11 @@ class Service:
         assert self.process is not None
         return self.process.pid
 
+    @property
+    def ended(self) -> bool:
+        """Whether its process is gone."""
+        return self.process is None or self.process.poll() is not None
+
     def kill(self) -> None:
         """End it with SIGKILL."""
         assert self.process is not None

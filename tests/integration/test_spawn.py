@@ -88,7 +88,6 @@ BATCHES, SINGLE = ("create.before_commit", 3, "squares", 120), ("create.after_co
         ("taskdb", *SINGLE),
         ("scheduler", *BATCHES),
         ("agent", *SINGLE),
-        ("agent", *BATCHES),
         ("runner", *BATCHES),
     ],
 )

@@ -161,7 +161,9 @@ def _restored(argv: Sequence[str]) -> None:
         done = asyncio.run(operator_commands.restored(settings))
     except (migrate.SchemaError, TaskyardError) as error:
         _fail(str(error))
-    sys.stdout.write(f"restore epoch {done.epoch}: {done.sessions} sessions and {done.leases} leases ended\n")
+    sys.stdout.write(
+        f"restore epoch {done.epoch}; sessions ended: {done.sessions}, leases ended: {done.leases}\n"
+    )
 
 
 def _maintain(argv: Sequence[str]) -> None:

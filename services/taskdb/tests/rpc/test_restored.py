@@ -42,7 +42,7 @@ async def test_every_earlier_lease_is_rejected_and_its_task_runs_again(
     runner, _ = await yard.hello()
     [assignment] = (await yard.claim(runner)).assignments
     assert (await yard.report(runner, started(assignment)))[0].error.code == 0
-    assert restored(quiet.url, "--grace", "0s") == "restore epoch 2: 1 sessions and 1 leases ended\n"
+    assert restored(quiet.url, "--grace", "0s") == "restore epoch 2; sessions ended: 1, leases ended: 1\n"
     assert (await yard.report(runner, succeeded(assignment)))[0].error.code != 0
     assert (await yard.renew(runner)).lost
     again, hello = await yard.hello(runner, held=[assignment.lease])

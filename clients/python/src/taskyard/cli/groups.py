@@ -154,7 +154,7 @@ async def cancel(client: Client, groups_: tuple[str, ...], reason: str) -> int:
 
     async def change(name: str) -> str:
         found = await client.groups.cancel(name, reason)
-        return f"{name}  {_state(found)}, {found.live_count} tasks are being cancelled"
+        return f"{name}  {_state(found)}, cancelling {screen.plural(found.live_count, 'task')}"
 
     return await for_each(client, groups_, change, click.echo)
 
