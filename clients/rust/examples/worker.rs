@@ -78,7 +78,7 @@ impl Worker {
                     }
                     Ok(LeaseAction::Pause) => {
                         let reason = ReleaseReason::Paused.into();
-                        let released = RunReleased { reason, message: "paused".to_owned() };
+                        let released = RunReleased { reason, message: "paused".to_owned(), ..Default::default() };
                         return self.report(&lease, Report::Released(released)).await;
                     }
                     // Another worker may hold the task; a report would be rejected.
