@@ -25,6 +25,16 @@ async def claimed(yard: Yard) -> tuple[Runner, lease_pb2.LeaseRef]:
     return runner, (await yard.claim(runner)).assignments[0].lease
 
 
+async def ended_with_three(yard: Yard, stored: int) -> tuple[Runner, lease_pb2.LeaseRef]:
+    """A run that has ended and announced three entries; so many of them are stored."""
+    runner, lease = await claimed(yard)
+    await append(yard, runner.id, lease, 1, stored)
+    outcome = succeeded(lease_pb2.Assignment(lease=lease))
+    outcome.log_sequence = 3
+    await yard.report(runner, outcome)
+    return runner, lease
+
+
 async def append(
     yard: Yard, runner_id: str, lease: lease_pb2.LeaseRef, first: int, count: int, level: int = INFO
 ) -> Any:
@@ -186,11 +196,7 @@ async def test_a_follower_gets_entries_as_they_come_and_ends_with_the_last_one_a
 async def test_a_follower_waits_as_long_as_announced_entries_arrive(
     yard: Yard, taskdb: RunningTaskDb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runner, lease = await claimed(yard)
-    await append(yard, runner.id, lease, 1, 1)
-    outcome = succeeded(lease_pb2.Assignment(lease=lease))
-    outcome.log_sequence = 3
-    await yard.report(runner, outcome)
+    runner, lease = await ended_with_three(yard, 1)
     # The runner ships a long log: the task ended longer ago than a tail waits for what does not arrive.
     await taskdb.rows("UPDATE tasks SET end_time = end_time - interval '2 minutes' RETURNING 1")
     monkeypatch.setattr(logs, "SILENCE_SECONDS", 30.0)
@@ -212,22 +218,14 @@ async def test_a_follower_waits_as_long_as_announced_entries_arrive(
 async def test_a_follower_of_an_old_log_that_stayed_incomplete_ends_soon(
     yard: Yard, taskdb: RunningTaskDb
 ) -> None:
-    runner, lease = await claimed(yard)
-    await append(yard, runner.id, lease, 1, 1)
-    outcome = succeeded(lease_pb2.Assignment(lease=lease))
-    outcome.log_sequence = 3
-    await yard.report(runner, outcome)
+    _, lease = await ended_with_three(yard, 1)
     await taskdb.rows("UPDATE tasks SET end_time = end_time - interval '2 minutes' RETURNING 1")
     found, last = await tailed(yard, lease.task, follow=True)
     assert found == [1] and last.complete
 
 
 async def test_a_tail_right_after_the_end_has_the_announced_entries(yard: Yard) -> None:
-    runner, lease = await claimed(yard)
-    await append(yard, runner.id, lease, 1, 2)
-    outcome = succeeded(lease_pb2.Assignment(lease=lease))
-    outcome.log_sequence = 3
-    await yard.report(runner, outcome)
+    runner, lease = await ended_with_three(yard, 2)
     whole = asyncio.create_task(tailed(yard, lease.task))
     end = asyncio.create_task(tailed(yard, lease.task, tail_lines=2))
     await asyncio.wait([whole, end], timeout=0.5, return_when=asyncio.FIRST_COMPLETED)
@@ -240,11 +238,7 @@ async def test_a_tail_right_after_the_end_has_the_announced_entries(yard: Yard) 
 async def test_a_tail_of_an_old_log_that_stayed_incomplete_does_not_wait(
     yard: Yard, taskdb: RunningTaskDb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runner, lease = await claimed(yard)
-    await append(yard, runner.id, lease, 1, 1)
-    outcome = succeeded(lease_pb2.Assignment(lease=lease))
-    outcome.log_sequence = 3
-    await yard.report(runner, outcome)
+    _, lease = await ended_with_three(yard, 1)
     await taskdb.rows("UPDATE tasks SET end_time = end_time - interval '2 minutes' RETURNING 1")
     monkeypatch.setattr(logs, "READ_SECONDS", 100.0)
     async with asyncio.timeout(30):
