@@ -19,7 +19,7 @@ from taskyard_taskdb.domain.task import RunError
 from taskyard_taskdb.domain.words import ErrorClass, ReleaseReason
 from taskyard_taskdb.rpc.convert import make_raw
 from taskyard_taskdb.rpc.inputs import MAX_RESPONSE_BYTES, add_inputs, wants_inputs
-from taskyard_taskdb.rpc.packed import Packing, fill_packed, fill_rest
+from taskyard_taskdb.rpc.packed import Entry, Packing, fill_packed, fill_rest, task_name
 from taskyard_taskdb.rpc.reports import ReportBatch
 from taskyard_taskdb.rpc.times import set_duration, set_time, to_timedelta
 from taskyard_taskdb.rpc.type_cache import TypeCache
@@ -80,30 +80,34 @@ class ClaimHandler:
         """The assignments as bytes; those that more has to be read for are made as messages first."""
         response = lease_service_pb2.ClaimForRunnersResponse()
         packings = [Packing(heartbeat_id) for heartbeat_id in heartbeat_ids]
-        packed: dict[int, tuple[bytes, int]] = {}
+        packed: list[list[Entry | None]] = []
         others = [ClaimResult() for _ in results]
         beyond: list[Report] = []
         size = 0
         for result, claim, packing, other in zip(results, claims, packings, others, strict=True):
-            for task in result.tasks:
-                found = packing.pack(task)
-                if found is None:
+            entries = [packing.pack(task) for task in result.tasks]
+            packed.append(entries)
+            for place, (task, entry) in enumerate(zip(result.tasks, entries, strict=True)):
+                if entry is None:
                     other.tasks.append(task)
-                elif size and size + len(found[0]) > MAX_RESPONSE_BYTES:
+                elif size and size + len(entry.encoded) > MAX_RESPONSE_BYTES:
                     beyond.append(_release_unfit(task, claim.runner_id))
+                    entries[place] = None
                 else:
-                    packed[task.lease_id] = found
-                    size += len(found[0]) + len(task.task_id) + _COLUMN_BYTES
+                    size += len(entry.encoded) + len(task.task_id) + _COLUMN_BYTES
         await self._reports.apply(beyond)
         if any(other.tasks for other in others):
             made = await self._make_assignments(others, claims, size)
-            for message, packing in zip(made.results, packings, strict=True):
+            for message, packing, result, entries in zip(
+                made.results, packings, results, packed, strict=True
+            ):
+                places = {task.lease_id: place for place, task in enumerate(result.tasks)}
                 for one in message.assignments:
-                    packed[one.lease.lease_id] = packing.pack_message(one)
-        for result, packing in zip(results, packings, strict=True):
+                    entries[places[one.lease.lease_id]] = packing.pack_message(one)
+        for result, packing, entries in zip(results, packings, packed, strict=True):
             message = response.results.add()
             _fill_result(message, result)
-            fill_packed(message.packed, packing, result.tasks, packed)
+            fill_packed(message.packed, packing, result.tasks, entries)
         return response
 
     async def _make_assignments(
@@ -354,7 +358,7 @@ def _release_run(
 
 def _fill_assignment(assignment: lease_pb2.Assignment, task: ClaimedTask) -> None:
     lease = assignment.lease
-    lease.task = f"tenants/{task.tenant_id}/tasks/{task.task_id}"
+    lease.task = task_name(task)
     lease.generation = task.generation
     lease.lease_id = task.lease_id
     set_duration(assignment.lease_ttl, task.lease_ttl)

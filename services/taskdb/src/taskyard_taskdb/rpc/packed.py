@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -22,6 +23,14 @@ _ENTRY = b"\x0a"
 _fixed64 = struct.Struct("<q").pack
 
 
+class Entry(NamedTuple):
+    """An assignment as bytes, the name of its task, and the place of its workload."""
+
+    encoded: bytes
+    task: str
+    place: int
+
+
 class Packing:
     """The assignments of one runner's claim, which names the heartbeat that they carry."""
 
@@ -29,38 +38,53 @@ class Packing:
         self._heartbeat_id = heartbeat_id
         # What all assignments of a lease duration have in common.
         self._common: dict[timedelta, bytes] = {}
+        # Each spec as a field, and the place of its workload. Many tasks of a claim have equal ones.
+        self._specs: dict[bytes, tuple[bytes, int] | None] = {}
         self._workloads: dict[tuple[str, str, str, bytes], int] = {}
 
-    def pack(self, task: ClaimedTask) -> tuple[bytes, int] | None:
-        """The entry and the place of its workload; None if more belongs to it than the claim has read.
+    def pack(self, task: ClaimedTask) -> Entry | None:
+        """The entry; None if more belongs to it than the claim has read.
 
         The stored spec is passed on as it is, once it is known that it can be read.
         """
         if task.checkpoint_sequence or task.task_type_revision:
             return None
         try:
-            spec = task_pb2.TaskSpec.FromString(task.spec)
+            read = self._specs[task.spec]
+        except KeyError:
+            read = self._specs[task.spec] = self._read(task.spec)
+        if read is None:
+            return None
+        spec, place = read
+        name = task_name(task)
+        encoded = name.encode()
+        lease = b"".join(
+            (_TASK, varint(len(encoded)), encoded, _GENERATION, varint(task.generation), _LEASE_ID,
+            _fixed64(task.lease_id))
+        )  # fmt: skip
+        common = self._common.get(task.lease_ttl) or self._encode_common(task.lease_ttl)
+        attempt = varint(task.attempt + 1)
+        rest = _rest(task) if task.labels or task.traceparent or task.total_left is not None else b""
+        before = varint(len(lease))
+        # The keys of lease and attempt have a byte each.
+        size = len(before) + len(lease) + len(common) + len(attempt) + len(spec) + len(rest) + 2
+        parts = (_ENTRY, varint(size), _LEASE, before, lease, common, _ATTEMPT, attempt, spec, rest)
+        return Entry(b"".join(parts), name, place)
+
+    def _read(self, stored: bytes) -> tuple[bytes, int] | None:
+        try:
+            spec = task_pb2.TaskSpec.FromString(stored)
         except (DecodeError, RecursionError):
             return None
         if spec.after or (spec.HasField("payload") and spec.payload.WhichOneof("value") == "json"):
             return None
-        name = f"tenants/{task.tenant_id}/tasks/{task.task_id}".encode()
-        lease = b"".join(
-            (_TASK, varint(len(name)), name, _GENERATION, varint(task.generation), _LEASE_ID)
-        ) + _fixed64(task.lease_id)
-        parts = (
-            _LEASE, varint(len(lease)), lease,
-            self._common.get(task.lease_ttl) or self._encode_common(task.lease_ttl),
-            _ATTEMPT, varint(task.attempt + 1),
-            _SPEC, varint(len(task.spec)), task.spec,
-            _rest(task) if task.labels or task.traceparent or task.total_left is not None else b"",
-        )  # fmt: skip
-        return field(_ENTRY, b"".join(parts)), self._place(spec)
+        return field(_SPEC, stored), self._place(spec)
 
-    def pack_message(self, assignment: lease_pb2.Assignment) -> tuple[bytes, int]:
-        """The entry of an assignment that was made as a message, and the place of its workload."""
+    def pack_message(self, assignment: lease_pb2.Assignment) -> Entry:
+        """The entry of an assignment that was made as a message."""
         assignment.heartbeat_id = self._heartbeat_id
-        return field(_ENTRY, assignment.SerializeToString()), self._place(assignment.spec)
+        encoded = field(_ENTRY, assignment.SerializeToString())
+        return Entry(encoded, assignment.lease.task, self._place(assignment.spec))
 
     def workloads(self) -> list[lease_service_pb2.Workload]:
         """What was packed, by place."""
@@ -91,17 +115,22 @@ def fill_packed(
     message: lease_service_pb2.PackedAssignments,
     packing: Packing,
     tasks: Sequence[ClaimedTask],
-    packed: Mapping[int, tuple[bytes, int]],
+    entries: Sequence[Entry | None],
 ) -> None:
-    """Fill in the columns, of the tasks whose lease has an entry, in claim order."""
-    kept = [task for task in tasks if task.lease_id in packed]
-    message.entries.extend([packed[task.lease_id][0] for task in kept])
-    message.tasks.extend([f"tenants/{task.tenant_id}/tasks/{task.task_id}" for task in kept])
-    message.generations.extend([task.generation for task in kept])
-    message.lease_ids.extend([task.lease_id for task in kept])
+    """Fill in the columns, of the tasks that have an entry, in claim order."""
+    kept = [(task, entry) for task, entry in zip(tasks, entries, strict=True) if entry is not None]
+    message.entries.extend([entry.encoded for _, entry in kept])
+    message.tasks.extend([entry.task for _, entry in kept])
+    message.generations.extend([task.generation for task, _ in kept])
+    message.lease_ids.extend([task.lease_id for task, _ in kept])
     message.workloads.extend(packing.workloads())
     if len(message.workloads) > 1:
-        message.places.extend([packed[task.lease_id][1] for task in kept])
+        message.places.extend([entry.place for _, entry in kept])
+
+
+def task_name(task: ClaimedTask) -> str:
+    """The resource name."""
+    return f"tenants/{task.tenant_id}/tasks/{task.task_id}"
 
 
 def _rest(task: ClaimedTask) -> bytes:
