@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import tempfile
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from taskyard_taskdb.storage.migrate import upgrade
 from taskyard_taskdb.storage.tenant import api_keys
 from tests.harness.keys import insert_key
 from tests.harness.postgres import migrated_template, postgres_server
+from tests.harness.replication import server_folder
 from tests.harness.taskdb_process import taskdb_process
 
 SHARE = 0.99
@@ -153,8 +153,7 @@ def main() -> None:
     given = parser.parse_args()
     per = timedelta(seconds=given.per)
     keys = [Bound(f"key{n}", given.key_count, per) for n in range(given.keys)]
-    with tempfile.TemporaryDirectory(prefix="taskyard-rates-") as name:
-        folder = Path(name)
+    with server_folder("taskyard-rates-") as folder:
         for part in ("one", "two"):
             (folder / part).mkdir()
         with (
