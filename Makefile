@@ -8,7 +8,7 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test executors flood fuzz hostile httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking ha dist conformance runnerkit clients hellos schedules graphs chaos soak chaosmutations trace console-soak bench-peers
+.PHONY: help setup up demo test executors flood fuzz hostile httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking ha dist conformance runnerkit clients hellos schedules rates graphs chaos soak chaosmutations trace console-soak bench-peers
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -113,6 +113,9 @@ hellos: setup ## 200 seeds of random hellos, heartbeats and reports against task
 
 schedules: setup ## 200 kills of the leader and of PostgreSQL under schedules of 1 s (SCHEDULES_ARGS="--kills 20")
 	@.venv/bin/python -m tests.chaos.schedule_kills $(SCHEDULES_ARGS)
+
+rates: setup ## starts under two limits for a minute over two replicas: no window above, 99 % used (RATES_ARGS="--count 20 --per 5")
+	@.venv/bin/python -m tests.chaos.rates $(RATES_ARGS)
 
 graphs: setup ## random graphs of 2,000 tasks with kill -9, a chain and fans of 10,000, with figures (GRAPH_ARGS="--graphs 1")
 	@.venv/bin/python -m tests.chaos.graphs $(GRAPH_ARGS)

@@ -12,16 +12,17 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from tests.chaos.final_state import Change, FinalState, Line, StoredTask
+from tests.chaos.function_app import SPAWNED
 from tests.chaos.history import Effect, Entry
 from tests.chaos.workloads import Plan
 
-TERMINAL = 10
+PENDING, TERMINAL = 1, 10
 SCHEDULE_SECONDS = 2.0
 SUCCEEDED, CANCELLED = 10, 13
 # Events of the log of changes.
-SCHEDULED, STARTED, CHECKPOINT, CANCEL_EVENTS, RETRIED, RETRY = 2, 3, 5, (12, 13), 18, 19
-# States of runs: by the report of their holder, and lost.
-REPORTED_STATES, LOST = (3, 4, 5, 6), 7
+SCHEDULED, STARTED, CHECKPOINT, CANCEL_EVENTS, RETRIED, RETRY, WAITING = 2, 3, 5, (12, 13), 18, 19, 27
+# States of runs: by the report of their holder, lost, and given back.
+REPORTED_STATES, LOST, RELEASED = (3, 4, 5, 6), 7, 8
 # The clock that tasks read ticks a hundred times a second.
 TICK = 0.03
 THAW_SECONDS = 2.0
@@ -72,6 +73,8 @@ def _check(recorded: Recorded, final: FinalState) -> Iterator[str]:
             yield from _cancelled(name, plan, task, effects, recorded)
             yield from _retries(name, plan, task)
             yield from _dependency(name, plan, task, final)
+            yield from _spawned(name, plan, task, final)
+            yield from _waits(name, task, effects)
             yield from _log(name, plan, task, effects)
     yield from _overlaps(recorded)
     yield from _leaders(recorded, final)
@@ -130,6 +133,37 @@ def _dependency(name: str, plan: Plan, task: StoredTask, final: FinalState) -> I
         ends = [change.id for change in final.tasks[plan.after].changes if change.phase >= TERMINAL]
         if not ends or claims[0] < ends[0]:
             yield f"dependency: {name} was claimed before {plan.after} had ended"
+
+
+def _spawned(name: str, plan: Plan, task: StoredTask, final: FinalState) -> Iterator[str]:
+    """Each child exists once, and has ended before its parent goes on after a wait, and before its end."""
+    if plan.kind != "gather":
+        return
+    children = {id: child for id, child in final.tasks.items() if child.parent == name}
+    if sorted(id.removeprefix(f"{name}.").partition(".")[0] for id in children) != sorted(SPAWNED):
+        yield f"spawn: {name} has the children {sorted(children)}"
+    waited = min((change.id for change in task.changes if change.event == WAITING), default=None)
+    steps = [
+        change.id
+        for change in task.changes
+        if change.phase >= TERMINAL or (waited and change.event == SCHEDULED and change.id > waited)
+    ]
+    for id, child in children.items():
+        end = _end(child)
+        if steps and (end is None or end.id > min(steps)):
+            yield f"spawn: {name} went on before its child {id} had ended"
+
+
+def _waits(name: str, task: StoredTask, effects: list[Effect]) -> Iterator[str]:
+    """A run that ends to wait holds nothing and does nothing more."""
+    for wait in task.changes:
+        if wait.event != WAITING:
+            continue
+        run = task.runs.get(wait.generation)
+        if wait.phase != PENDING or run is None or run.state != RELEASED:
+            yield f"wait: {name} holds its place while it waits"
+        if any(effect.generation == wait.generation and effect.t > wait.t + TICK for effect in effects):
+            yield f"wait: {name} acted after it had ended to wait"
 
 
 def _instants(final: FinalState) -> Iterator[str]:
@@ -252,10 +286,11 @@ def _thawed(t: float, before: list[float], freezes: Sequence[tuple[float, float]
 
 
 def _leaders(recorded: Recorded, final: FinalState) -> Iterator[str]:
-    """Only the leader makes tasks claimable whose time has come; slots and dependents by everybody."""
+    """Only the leader makes tasks claimable whose time has come; slots, dependents, parents by everybody."""
     for write in final.leader_writes:
         plan = recorded.plans.get(write.task)
-        if plan is not None and not plan.slot and not plan.after and write.writer != write.leader:
+        released = plan is not None and (plan.slot or plan.after or plan.kind == "gather")
+        if plan is not None and not released and write.writer != write.leader:
             yield f"I7 {write.task}: {write.writer} wrote as the leader, which is {write.leader}"
 
 
@@ -273,7 +308,7 @@ def _watched(recorded: Recorded, final: FinalState) -> Iterator[str]:
 
 
 def _log(name: str, plan: Plan, task: StoredTask, effects: list[Effect]) -> Iterator[str]:
-    if plan.kind == "parent":
+    if plan.kind in ("parent", "gather"):
         return
     by_run: dict[int, list[Line]] = defaultdict(list)
     for line in task.lines:

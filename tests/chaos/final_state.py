@@ -67,6 +67,7 @@ class StoredTask:
     changes: list[Change] = field(default_factory=list)
     runs: dict[int, StoredRun] = field(default_factory=dict)
     lines: list[Line] = field(default_factory=list)
+    parent: str = ""
 
 
 @dataclass
@@ -94,7 +95,7 @@ FROM ended_runs WHERE tenant_id = 'default' ORDER BY generation
 """
 TASKS = """
 SELECT t.task_id, coalesce(l.phase, t.phase), coalesce(l.version, t.version),
-    coalesce(t.labels ->> 'nonce', '')
+    coalesce(t.labels ->> 'nonce', ''), coalesce(t.parent_task_id, '')
 FROM tasks t LEFT JOIN leases l USING (tenant_id, task_id) WHERE tenant_id = 'default'
 """
 INSTANTS = """
@@ -111,8 +112,8 @@ def read_database(url: str) -> FinalState:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         with connection.transaction():
-            for task_id, phase, version, nonce in connection.execute(TASKS):
-                final.tasks[task_id] = StoredTask(phase, version, nonce)
+            for task_id, phase, version, nonce, parent in connection.execute(TASKS):
+                final.tasks[task_id] = StoredTask(phase, version, nonce, parent=parent)
             for task_id, id, t, *rest in connection.execute(CHANGES):
                 if task_id in final.tasks:
                     final.tasks[task_id].changes.append(Change(id, t + offset, *rest))

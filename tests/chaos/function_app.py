@@ -1,4 +1,4 @@
-"""The functions of the chaos load: numbered lines, an effect log, checkpoints that count, children."""
+"""The functions of the chaos load: numbered lines, an effect log, checkpoints that count, children, waits."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from typing import Any
 from taskyard_runner.functions import App, Child, Context
 
 app = App()
+# The keys of the children that chaos.gather spawns.
+SPAWNED = ("a", "b")
+# They survive any number of faults, as the tasks of the load do.
+RETRY = {"max_retries": 20, "max_runner_losses": 1000, "backoff": {"initial": "0.2s", "max": "0.5s"}}
 
 
 class Effects:
@@ -57,3 +61,17 @@ def parent(ctx: Context, payload: dict[str, Any]) -> list[str]:
     names = ctx.create_all([Child("chaos.count", child, key=key, labels=labels) for key in ("a", "b")])
     effects.add("end")
     return names
+
+
+@app.task("chaos.gather")
+def gather(ctx: Context, payload: dict[str, Any]) -> list[int]:
+    """Spawns two children by key and waits for them without a place; one each, however often it runs."""
+    effects = Effects(ctx, payload["effects"])
+    effects.add("start")
+    child, labels = {**payload, "fails": 0}, {"chaos": "child", "parent": ctx.task_id}
+    children = [Child("chaos.count", child, key, labels, {"retry": RETRY}) for key in SPAWNED]
+    spawned = ctx.spawn_all(children)
+    effects.add("spawned")
+    results = ctx.gather(*spawned)
+    effects.add("end")
+    return results

@@ -87,6 +87,25 @@ def world() -> World:
             {1: StoredRun(1, 6, "r1", 33.0, False, 0)},
         ),
     }
+    made.plans["join"] = Plan("join", "gather", steps=2)
+    made.final.tasks |= {
+        "join": StoredTask(
+            10,
+            6,
+            "join",
+            [
+                change(30, 1, 0, 1, 1),
+                change(31, 2, 1, 2, 2),
+                change(32, 3, 1, 27, 1),
+                change(35, 4, 2, 2, 2),
+                change(36, 5, 2, 3, 3, attempt=1),
+                change(37, 6, 2, 8, 10, attempt=1),
+            ],
+            {1: StoredRun(1, 8, "r1", 42.0, True, 0), 2: StoredRun(2, 3, "r1", 47.0, True, 0)},
+        ),
+        "join.a.0f": StoredTask(10, 1, changes=[change(33, 1, 1, 8, 10)], parent="join"),
+        "join.b.0f": StoredTask(10, 1, changes=[change(34, 1, 1, 8, 10)], parent="join"),
+    }
     made.effects = [
         Effect(13.0, "work", 1, "start", 0),
         Effect(13.1, "work", 1, "step", 1),
@@ -94,6 +113,7 @@ def world() -> World:
         Effect(17.0, "work", 2, "start", 1),
         Effect(17.1, "work", 2, "step", 2),
         Effect(18.0, "work", 2, "end", 2),
+        Effect(41.5, "join", 1, "spawned", 0),
     ]
     made.entries = [
         Entry(10.0, "created", {"task": "work", "answer": "work"}),
@@ -104,6 +124,7 @@ def world() -> World:
         Entry(20.0, "followed", {"task": "work", "lines": [[1, 1], [2, 1]]}),
         *(Entry(20.0, "watch", {"task": "work", "version": version}) for version in range(1, 10)),
         *(Entry(40.0, "watch", {"task": "stop", "version": version}) for version in range(1, 5)),
+        *(Entry(47.0, "watch", {"task": "join", "version": version}) for version in range(1, 7)),
     ]
     made.faults = [("kill taskdb0", True)]
     made.final.leader_writes = [LeaderWrite("work", "taskdb1", "taskdb1")]
@@ -173,6 +194,17 @@ def claim_before_the_prerequisite_ended(made: World) -> None:
     changes[1] = changes[1]._replace(id=5)
 
 
+def spawn_a_child_again(made: World) -> None:
+    made.final.tasks["join.b.1f"] = made.final.tasks["join.b.0f"]
+
+
+def end_a_child(id: int) -> Callable[[World], None]:
+    def damage(made: World) -> None:
+        made.final.tasks["join.b.0f"].changes[0] = change(id, 1, 1, 8, 10)
+
+    return damage
+
+
 DAMAGES: tuple[tuple[str, Callable[[World], object]], ...] = (
     ("I1", lose),
     ("I1", lambda made: setattr(made.final.tasks["work"], "nonce", "other")),
@@ -199,6 +231,12 @@ DAMAGES: tuple[tuple[str, Callable[[World], object]], ...] = (
     ("I14", lambda made: made.final.findings.append("seals: damaged")),
     ("tables", lambda made: made.final.breaches.append("a task ends once")),
     ("dependency", claim_before_the_prerequisite_ended),
+    ("spawn", spawn_a_child_again),
+    ("spawn", lambda made: made.final.tasks.pop("join.a.0f")),
+    ("spawn", end_a_child(36)),
+    ("spawn", end_a_child(38)),
+    ("wait", lambda made: made.final.tasks["join"].runs.update({1: StoredRun(1, 3, "r1", 47.5, True, 0)})),
+    ("wait", lambda made: made.effects.append(Effect(42.5, "join", 1, "step", 1))),
     ("schedule", lambda made: made.final.instants["often"].remove(102)),
     ("schedule", lambda made: made.final.instants["often"].append(102)),
     ("fault", lambda made: made.faults.append(("kill taskdb1", False))),

@@ -26,6 +26,9 @@ if [ "$TASKYARD_ATTEMPT" -le "$FAILS" ]; then note fail; exit 3; fi
 note end "$i"
 """
 
+# The function of each kind that is one.
+FUNCTION_NAMES = {"function": "chaos.count", "parent": "chaos.parent", "gather": "chaos.gather"}
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -68,7 +71,7 @@ class Plan:
         if self.after:
             options["after"] = [After(self.after, when="ended")]
         options = {name: value for name, value in options.items() if value is not None}
-        if self.kind in ("function", "parent"):
+        if self.kind in FUNCTION_NAMES:
             payload = {
                 "effects": str(effects),
                 "steps": self.steps,
@@ -76,8 +79,7 @@ class Plan:
                 "keeps": self.keeps,
                 "fails": self.fails,
             }
-            name = "chaos.parent" if self.kind == "parent" else "chaos.count"
-            return _with_losses(function(name, payload, **options))
+            return _with_losses(function(FUNCTION_NAMES[self.kind], payload, **options))
         env = {
             "EFFECTS": str(effects),
             "STEPS": str(self.steps),
@@ -114,6 +116,7 @@ FUNCTIONS: tuple[tuple[str, int, dict[str, Any]], ...] = (
     ("function", 4, {"steps": 6}),
     ("function", 2, {"steps": 5, "keeps": True, "fails": 1}),
     ("parent", 1, {"steps": 2}),
+    ("gather", 3, {"steps": 2}),
 )
 
 

@@ -202,6 +202,16 @@ async def parent(ctx: AsyncContext, key: str = "first") -> list[str]:
     return [one, *await ctx.create_all([Child("add", {"a": 2}), Child("add", {"a": 3})])]
 
 
+@app.task("spawning")
+async def spawning(ctx: AsyncContext) -> str:
+    return (await ctx.spawn("add", {"a": 1}, key="one")).task
+
+
+@app.task("spawning-sync")
+def spawning_sync(ctx: Context) -> str:
+    return ctx.spawn("add", {"a": 1}, key="one").task
+
+
 @app.task("hog")
 def hog() -> int:
     return len(bytearray(400_000_000))

@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import secrets
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias, TypeVar
 
@@ -81,6 +81,9 @@ class SchedulerPeer(RunnerLinkServiceServicer):
         # Errors for the next checkpoints, and whether they are sent as CheckpointRetry.
         self.checkpoint_failures: list[errors.TaskyardError] = []
         self.checkpoint_retries = True
+        # Errors for the next calls about children, and how many of them have come.
+        self.child_failures: Iterable[errors.TaskyardError] = ()
+        self.child_calls = 0
         self.refuse: errors.TaskyardError | None = None
         self.reject: Callable[[lease_pb2.RunReport], Status | None] = lambda report: None
         self.verdicts: list[lease_pb2.LeaseVerdict] = []
@@ -336,6 +339,28 @@ class SchedulerPeer(RunnerLinkServiceServicer):
         yield link.DownloadCheckpointResponse(checkpoint=checkpoint_of(header))
         for start in range(0, len(content), 262144):
             yield link.DownloadCheckpointResponse(data=content[start : start + 262144])
+
+    async def SubmitChildTasks(
+        self, request: link.SubmitChildTasksRequest, context: Context
+    ) -> link.SubmitChildTasksResponse:
+        await self._fail_child_call(context)
+        names = [f"{request.lease.task}.{child.key}" for child in request.children]
+        return link.SubmitChildTasksResponse(tasks=names)
+
+    async def FetchChildOutcomes(
+        self, request: link.FetchChildOutcomesRequest, context: Context
+    ) -> link.FetchChildOutcomesResponse:
+        await self._fail_child_call(context)
+        live = [lease_pb2.ChildOutcome(task=task) for task in request.tasks]
+        return link.FetchChildOutcomesResponse(outcomes=live)
+
+    async def _fail_child_call(self, context: Context) -> None:
+        self.child_calls += 1
+        await self._notify()
+        self.child_failures = iter(self.child_failures)
+        if (failure := next(self.child_failures, None)) is not None:
+            context.set_trailing_metadata(trailing_metadata(failure))
+            await context.abort(GRPC[failure.code], failure.message)
 
 
 def checkpoint_of(header: checkpoint_pb2.CheckpointHeader) -> checkpoint_pb2.Checkpoint:

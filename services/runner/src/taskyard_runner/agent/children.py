@@ -11,22 +11,25 @@ import grpc.aio
 from google.protobuf import json_format
 from google.protobuf.message import Message
 
-from taskyard.errors import Code
+from taskyard.errors import Code, Overloaded
 from taskyard.status import from_rpc_error
 from taskyard.v1.lease_pb2 import ChildOutcome, ChildTask
-from taskyard.v1.runner_link_service_pb2 import FetchChildOutcomesRequest, SubmitChildTasksRequest
+from taskyard.v1.runner_link_service_pb2 import (
+    HELD_STATE_STOPPING,
+    FetchChildOutcomesRequest,
+    SubmitChildTasksRequest,
+)
 from taskyard.v1.runner_link_service_pb2_grpc import RunnerLinkServiceStub
 from taskyard.v1.task_pb2 import Task, TaskPhase
 from taskyard_runner.agent.run import AgentRun
 from taskyard_runner.executors.function import JSON, text_of
 
 _TIMEOUT = 10.0
-_ATTEMPTS = 6
-_BACKOFF = 0.25
+_FIRST_DELAY = 0.25
+_MAX_DELAY = 2.0
 # Spawned children of one request; the bytes stay below the 4 MiB that gRPC receives by default.
 _BATCH = 100
 _BATCH_BYTES = 2 << 20
-_PASSING = (Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED)
 
 
 class ChildrenRefused(Exception):
@@ -53,7 +56,7 @@ class Children:
         names: list[str] = []
         for batch in _batches(children) if spawned else [children]:
             request = SubmitChildTasksRequest(runner_id=self._runner_id, lease=run.lease, children=batch)
-            response = await self._call(self._stub.SubmitChildTasks, request)
+            response = await self._call(run, self._stub.SubmitChildTasks, request)
             names += response.tasks
         return names
 
@@ -64,19 +67,24 @@ class Children:
         request = FetchChildOutcomesRequest(
             runner_id=self._runner_id, lease=run.lease, tasks=[str(task) for task in tasks]
         )
-        response = await self._call(self._stub.FetchChildOutcomes, request)
+        response = await self._call(run, self._stub.FetchChildOutcomes, request)
         return [_outcome(one) for one in response.outcomes]
 
-    async def _call(self, method: Callable[..., Awaitable[Any]], request: Message) -> Any:
-        for attempt in range(_ATTEMPTS):
+    async def _call(self, run: AgentRun, method: Callable[..., Awaitable[Any]], request: Message) -> Any:
+        """The response, after an outage if there is one: its run may last as long, so the call does too."""
+        delay = _FIRST_DELAY
+        while True:
             try:
                 return await method(request, timeout=_TIMEOUT)
             except grpc.RpcError as error:
                 failure = from_rpc_error(error)
-                if failure.code not in _PASSING or attempt == _ATTEMPTS - 1:
-                    raise ChildrenRefused(str(failure), failure.reason) from None
-            await asyncio.sleep(_BACKOFF * 2**attempt)
-        raise AssertionError("the last attempt returns or raises")
+            passing = failure.retryable or isinstance(failure, Overloaded)
+            if not passing and failure.code != Code.DEADLINE_EXCEEDED:
+                raise ChildrenRefused(str(failure), failure.reason)
+            if run.ended or run.held.state == HELD_STATE_STOPPING:
+                raise ChildrenRefused(f"the run is to stop during an outage: {failure}", failure.reason)
+            await asyncio.sleep(delay)
+            delay = min(_MAX_DELAY, 2 * delay)
 
 
 def _batches(children: list[ChildTask]) -> Iterator[list[ChildTask]]:

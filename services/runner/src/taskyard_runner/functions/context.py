@@ -310,7 +310,11 @@ class Context(BaseContext):
         return bool(self._ask({"op": "fence"})["current"])
 
     def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
-        return _unpack(self._port.ask(self._work.run, message).result())
+        answer = self._port.ask(self._work.run, message).result()
+        if not answer.get("ok"):
+            # A call that waits out an outage is given up when its run is to stop.
+            self.raise_if_cancelled()
+        return _unpack(answer)
 
 
 class AsyncContext(BaseContext):
