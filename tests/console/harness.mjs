@@ -1,11 +1,12 @@
 // What the tests of the console share: the browser, the running suite, and signed-in pages.
 import { execFile } from "node:child_process";
 import fs from "node:fs";
+import path from "node:path";
 import { after, before } from "node:test";
 import { promisify } from "node:util";
 import { chromium } from "playwright-core";
 
-export const { BASE, KEY, ADMIN_KEY, TASKYARD, FOLDER, CHROMIUM, SHOTS, TASKDB_PID, GATEWAY_PID, LINK } = process.env;
+export const { BASE, KEY, ADMIN_KEY, TASKYARD, FOLDER, CHROMIUM, SHOTS, TASKDB_PID, GATEWAY_PID, LINK, DATABASE } = process.env;
 const AXE = fs.readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
 export const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic"];
 // Nothing takes this long on a quiet machine; on a busy one nothing fails by the clock.
@@ -26,6 +27,9 @@ if (process.env.NODE_TEST_CONTEXT) {
 export async function cli(...words) {
   return (await run(TASKYARD, words, { cwd: FOLDER })).stdout.trim();
 }
+
+/** Damages the database. */
+export const sql = (statement) => run(path.join(path.dirname(TASKYARD), "python"), ["-c", "import psycopg, sys; psycopg.connect(sys.argv[1], autocommit=True).execute(sys.argv[2])", DATABASE, statement]);
 
 /** One call of the gateway, as a script makes it. */
 export async function call(method, path, body, key = KEY) {

@@ -50,6 +50,9 @@ async function openPages(page, context) {
   }
 }
 
+/** The last stored line of a task. */
+const stored = async (id) => (await call("GET", `/v1/tenants/default/tasks/${id}/logs?descending=true&pageSize=1`)).body.entries?.[0]?.message;
+
 /** A task prints a million lines while its page follows and scrolls. */
 async function followLog(page, session) {
   await create("long-log", ["seq", String(LINES)]);
@@ -68,7 +71,7 @@ async function followLog(page, session) {
     if (shown !== last) changedAt = performance.now();
     last = shown;
     // However busy the machine is, lines arrive.
-    if (performance.now() - changedAt > STUCK_MS) { failures.push(`the log stays at ${last}`); break; }
+    if (performance.now() - changedAt > STUCK_MS) { failures.push(`the log stays at ${last} (${await page.locator("section[aria-label=output] [role=status]").innerText()}), ${await stored("long-log")} is stored`); break; }
   }
   judge(`longest freeze while ${LINES.toLocaleString("en-US")} lines arrive in ${((performance.now() - began) / 1000).toFixed(0)} s`, await longest(), FREEZE_MS, "ms");
   judge("heap while following", most / 1e6, HEAP_BYTES / 1e6, "MB");

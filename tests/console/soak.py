@@ -42,14 +42,15 @@ def main() -> int:
         # Within the day that lists and counts show, evenly.
         apart = DAY / arguments.tasks
         fill.deepen(
-            _database(suite), pending=pending, finished=arguments.tasks - pending, age=DAY, apart=apart
+            database_of(suite), pending=pending, finished=arguments.tasks - pending, age=DAY, apart=apart
         )
         return subprocess.run(
             tied("node", "soak.mjs"), cwd=HERE, env=_environment(suite, arguments), check=False
         ).returncode
 
 
-def _database(suite: Suite) -> str:
+def database_of(suite: Suite) -> str:
+    """How PostgreSQL of the suite is reached."""
     found = re.search(r"psql '([^']+)'", suite.output())
     assert found is not None, suite.output()
     return found[1]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.suite import BIN, Suite, running_suite
+from tests.console.soak import database_of
 from tests.harness import browser
 from tests.harness.leash import tied
 
@@ -62,6 +63,7 @@ def test_every_page_in_a_browser(suite: Suite, tmp_path: Path) -> None:
         "TASKYARD": str(BIN / "taskyard"),
         "FOLDER": str(suite.folder),
         "LINK": link[1],
+        "DATABASE": database_of(suite),
         "CHROMIUM": str(browser.PROGRAM),
         "TASKDB_PID": str(suite.pid_of("taskdb")),
         "GATEWAY_PID": str(suite.pid_of("gateway")),

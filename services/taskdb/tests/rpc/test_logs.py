@@ -193,13 +193,10 @@ async def test_a_follower_gets_entries_as_they_come_and_ends_with_the_last_one_a
     assert last.complete
 
 
-async def test_a_follower_waits_as_long_as_announced_entries_arrive(
-    yard: Yard, taskdb: RunningTaskDb, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_follower_waits_as_long_as_announced_entries_arrive(yard: Yard, taskdb: RunningTaskDb) -> None:
     runner, lease = await ended_with_three(yard, 1)
     # The runner ships a long log: the task ended longer ago than a tail waits for what does not arrive.
     await taskdb.rows("UPDATE tasks SET end_time = end_time - interval '2 minutes' RETURNING 1")
-    monkeypatch.setattr(logs, "SILENCE_SECONDS", 30.0)
     call = yard.tenant.tasks.TailTaskLogs(
         task_service_pb2.TailTaskLogsRequest(parent=lease.task, follow=True)
     )
@@ -220,8 +217,24 @@ async def test_a_follower_of_an_old_log_that_stayed_incomplete_ends_soon(
 ) -> None:
     _, lease = await ended_with_three(yard, 1)
     await taskdb.rows("UPDATE tasks SET end_time = end_time - interval '2 minutes' RETURNING 1")
-    found, last = await tailed(yard, lease.task, follow=True)
+    await taskdb.rows("UPDATE logs SET time = time - interval '2 minutes' RETURNING 1")
+    async with asyncio.timeout(30):
+        found, last = await tailed(yard, lease.task, follow=True)
     assert found == [1] and last.complete
+
+
+async def test_a_follower_that_catches_up_late_waits_for_announced_entries(
+    yard: Yard, taskdb: RunningTaskDb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner, lease = await ended_with_three(yard, 1)
+    await taskdb.rows("UPDATE tasks SET end_time = end_time - interval '2 minutes' RETURNING 1")
+    monkeypatch.setattr(logs, "SILENCE_SECONDS", 0.0)
+    following = asyncio.create_task(tailed(yard, lease.task, follow=True))
+    await asyncio.wait([following], timeout=0.5)
+    assert not following.done(), "entries were stored a moment ago, and two are missing"
+    await append(yard, runner.id, lease, 2, 2)
+    found, last = await following
+    assert found == [1, 2, 3] and last.complete
 
 
 async def test_a_tail_right_after_the_end_has_the_announced_entries(yard: Yard) -> None:

@@ -58,16 +58,30 @@ export function size(bytes) {
 /** @param {number | string | undefined} count */
 export const number = (count) => Number(count || 0).toLocaleString("en-US");
 
-const ODD = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+// Control and format characters (bidirectional ones, zero widths, tags), and letters that are drawn as nothing.
+const ODD = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\uffa0]/gu;
+/** @param {string} text */
+const escaped = (text) => text.replace(ODD, (character) => (/[\t\n]/.test(character) ? character : `\\u${/** @type {number} */ (character.codePointAt(0)).toString(16).padStart(4, "0")}`));
+
 /**
  * Text that somebody else wrote, with control, zero-width and bidirectional characters made visible: they could
  * hide or reorder what a reader sees. Colours of a terminal (ANSI) are left out.
  * @param {any} value
  */
 export function inert(value) {
-  return String(value ?? "")
-    .replace(/\u001b\[[0-9;?]*[ -/]*[@-~]/g, "")
-    .replace(ODD, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return escaped(String(value ?? "").replace(/\u001b\[[0-9;?]*[ -/]*[@-~]/g, ""));
+}
+
+// More than so many elements make a page slow.
+const MOST_MARKED = 10_000;
+/**
+ * The same with nothing left out: every second piece is made of such characters, made visible, so that a page can tell
+ * them from text that only looks so.
+ * @param {string} text @returns {string[]}
+ */
+export function exactly(text) {
+  const pieces = text.split(new RegExp(`((?:(?![\\t\\n])${ODD.source})+)`, "u"));
+  return pieces.length > MOST_MARKED ? [escaped(text)] : pieces.map(escaped);
 }
 
 /** The details of an audit event, in one line. @param {any} details */

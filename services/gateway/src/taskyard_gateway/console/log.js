@@ -30,7 +30,7 @@ export function Log({ name }) {
       <label><input type="checkbox" checked=${follow} onChange=${(/** @type {any} */ event) => setFollow(event.target.checked)} /> Follow</label>
       <button onClick=${first}>First line</button><button onClick=${() => { reader.readEnd(); setFollow(true); }}>Last line</button>
       <${Download} name=${name} />
-      <span role="status">${needle ? `${number(lines.length)} of ` : ""}${number(reader.entries.length)} lines${reader.older ? ", older ones above" : ""}${reader.newer ? ", newer ones below" : ""}${reader.dropped ? `, ${number(reader.dropped)} were not kept by the runner` : ""}${reader.complete && !reader.newer ? ", complete" : ""}</span></div>
+      <span role="status">${needle ? `${number(lines.length)} of ` : ""}${number(reader.entries.length)} ${reader.entries.length === 1 ? "line" : "lines"}${reader.older ? ", older ones above" : ""}${reader.newer ? ", newer ones below" : ""}${reader.dropped ? `, ${number(reader.dropped)} were not kept by the runner` : ""}${reader.complete && !reader.newer ? ", complete" : ""}</span></div>
     <${Problem} error=${reader.error} />
     <${Lines} lines=${lines} follow=${follow} reader=${reader} onLeave=${() => setFollow(false)} />`;
 }
@@ -68,7 +68,7 @@ function Lines({ lines, follow, reader, onLeave }) {
   const shown = lines.slice(first, first + Math.ceil(height / LINE) + 40);
   return html`<div class="log" ref=${box} onScroll=${scrolled} tabindex="0" role="log" aria-live="off" aria-label="output">
       <div style=${{ height: `${lines.length * LINE}px` }}><div style=${{ transform: `translateY(${first * LINE}px)` }}>${shown.map((entry) => html`
-        <div key=${`${entry.generation}-${entry.sequence}`} class=${`line level-${word(entry.level, "LOG_LEVEL_").toLowerCase()}`}><time>${clock(entry.time)}</time> ${inert(entry.message)}</div>`)}</div></div></div>`;
+        <div key=${`${entry.generation}-${entry.sequence}`} class=${`line level-${word(entry.level, "LOG_LEVEL_").toLowerCase()}`}><time>${clock(entry.time)}</time> ${inert(entry.message).replaceAll("\n", "\\n")}</div>`)}</div></div></div>`;
 }
 
 /** The whole log as a text file, written as it is read. @param {{name: string}} properties */

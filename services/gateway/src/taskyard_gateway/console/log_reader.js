@@ -7,6 +7,7 @@ import { get, queryText } from "./api.js";
 const PAGE = 1000;
 const KEPT = 20_000;
 const PAINT_MS = 150;
+const RETRY_MS = 1500;
 
 /** @param {any} left @param {any} right */
 const before = (left, right) => Number(left.generation) - Number(right.generation) || Number(left.sequence) - Number(right.sequence);
@@ -126,6 +127,7 @@ export class LogReader {
     /** @type {any[]} */
     let arrived = [];
     let timer = 0;
+    let again = 0;
     const flush = () => {
       timer = 0;
       const more = arrived.length > KEPT ? arrived.slice(-KEPT) : arrived;
@@ -147,6 +149,9 @@ export class LogReader {
         if (this.complete) source?.close();
       };
       source.addEventListener("end", () => { this.complete = true; source?.close(); timer ||= window.setTimeout(flush, PAINT_MS); });
+      const opened = source;
+      // A browser gives up after a status other than 200, for example of a gateway that is being restarted.
+      source.onerror = () => { if (opened.readyState === EventSource.CLOSED) again = window.setTimeout(() => { if (source === opened) open(); }, RETRY_MS); };
     };
     // A hidden tab follows nothing: connections to one host are few.
     const seen = () => {
@@ -160,6 +165,7 @@ export class LogReader {
     return () => {
       document.removeEventListener("visibilitychange", seen);
       source?.close();
+      clearTimeout(again);
       if (timer) { clearTimeout(timer); flush(); }
     };
   }

@@ -1,6 +1,6 @@
 // Pieces that several pages show.
 import { html, useEffect, useRef, useState } from "./dom.js";
-import { inert, last } from "./format.js";
+import { exactly, inert, last } from "./format.js";
 import { link } from "./router.js";
 
 const MARKS = { SUCCEEDED: "✓", FAILED: "✗", EXHAUSTED: "✗", TIMED_OUT: "⏱", CANCELLED: "⊘", RUNNING: "▶", SCHEDULED: "▷", PENDING: "…", PAUSED: "‖", REDISTRIBUTING: "↻" };
@@ -38,9 +38,14 @@ export function Sparkline({ points, label }) {
 export const Progress = ({ percent, message }) =>
   percent === undefined ? null : html`<span class="progress"><progress max="100" value=${percent} aria-label="progress"></progress> ${Math.round(percent)}% ${inert(message || "")}</span>`;
 
-/** A table: columns are [title, cell(row)]. @param {{columns: [string, (row: any) => any][], rows: any[], empty: string, key?: (row: any) => string}} properties */
-export const Table = ({ columns, rows, empty, key }) =>
-  rows.length === 0
+/**
+ * A table: columns are [title, cell(row)]. Rows that are not read yet are undefined.
+ * @param {{columns: [string, (row: any) => any][], rows: any[] | undefined, error?: any, empty: string, key?: (row: any) => string}} properties
+ */
+export const Table = ({ columns, rows, error, empty, key }) =>
+  !rows
+    ? error ? null : html`<p class="loading">Loading…</p>`
+    : rows.length === 0
     ? html`<p class="empty">${empty}</p>`
     : html`<div class="scroll" tabindex="0" role="region" aria-label="table"><table>
         <thead><tr>${columns.map(([title]) => html`<th scope="col">${title}</th>`)}</tr></thead>
@@ -128,10 +133,10 @@ export function useNow() {
   return now;
 }
 
-/** Show a value that may hold secrets only when asked to. @param {{label: string, text: () => string}} properties */
+/** Show a value that may hold secrets, byte for byte and only when asked to. @param {{label: string, text: () => string}} properties */
 export function Hidden({ label, text }) {
   const [shown, setShown] = useState(false);
   return shown
-    ? html`<pre class="value" tabindex="0">${inert(text())}</pre><button onClick=${() => setShown(false)}>Hide</button>`
+    ? html`<pre class="value" tabindex="0">${exactly(text()).map((piece, index) => (index % 2 ? html`<span class="odd" title="characters that are not shown as they are">${piece}</span>` : piece))}</pre><button onClick=${() => setShown(false)}>Hide</button>`
     : html`<button onClick=${() => setShown(true)}>Show ${label}</button>`;
 }

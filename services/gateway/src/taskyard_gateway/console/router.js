@@ -1,12 +1,18 @@
 // Where the user is: the part of the URL behind "#", so that a link keeps page and filters below any prefix.
 import { useEffect, useState } from "./dom.js";
 
+const ID = /^(?!\.{1,2}$)[\w.-]+$/;
+
 /** @typedef {{path: string[], query: URLSearchParams}} Route */
 
 /** @returns {Route} */
 export function here() {
-  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
-  return { path: path.split("/").filter(Boolean).map(decodeURIComponent), query: new URLSearchParams(query || "") };
+  const [path, text] = location.hash.replace(/^#\/?/, "").split("?");
+  const query = new URLSearchParams(text || "");
+  // Ids become parts of the paths of calls: what cannot be one would lead elsewhere.
+  if (query.has("tenant") && !ID.test(query.get("tenant") || "")) query.delete("tenant");
+  const ids = path.split("/").filter(Boolean);
+  return { path: ids.every((id) => ID.test(id)) ? ids : [], query };
 }
 
 /** @param {string[]} path @param {Record<string, string> | URLSearchParams} [query] */

@@ -27,8 +27,8 @@ from taskyard_taskdb.watch.subscription import Subscription, TaskKey
 
 CHUNKS = 20
 ENTRIES = 500
-# Seconds that a tail waits after the end of a task and the last new entry: for announced entries, and without
-# an announcement, or if no entry has arrived while it waited.
+# Seconds that a tail waits after the end of a task: for announced entries, behind the newest one that was stored,
+# and without an announcement.
 PATIENCE_SECONDS = 60.0
 SILENCE_SECONDS = 2.0
 # Seconds after the end of a task in which a tail that does not follow waits for announced entries: outcome
@@ -152,8 +152,6 @@ class LogReadHandler:
                 await self._announced_entries(key, changes)
             cursor = await self._tail_start(request, query, binding)
             has_responded = False
-            # When a new entry arrived; None until the tail has sent what was stored before.
-            arrived: float | None = None
             age_limit = time.monotonic() + session_seconds()
             while not self._hub.closing and time.monotonic() < age_limit:
                 async with self._pool.reading() as tx:
@@ -167,11 +165,8 @@ class LogReadHandler:
                         yield response
                     cursor = _end(chunk, backwards=False)
                 if chunks:
-                    arrived = arrived and time.monotonic()
                     continue
-                # What was stored before does not show that more is on its way.
-                arrived = arrived or time.monotonic() - PATIENCE_SECONDS + SILENCE_SECONDS
-                left = state.patience_left(PATIENCE_SECONDS, SILENCE_SECONDS, time.monotonic() - arrived)
+                left = state.patience_left(PATIENCE_SECONDS, SILENCE_SECONDS, state.stored_for)
                 if not request.follow or (left is not None and left <= 0):
                     token = encode_cursor(cursor, binding)
                     yield task_service_pb2.TailTaskLogsResponse(complete=True, resume_token=token)
@@ -193,7 +188,7 @@ class LogReadHandler:
                 state = await run_logs.state(tx, *key)
             if state is None:
                 return
-            left = state.patience_left(READ_SECONDS, silence=0.0, quiet=READ_SECONDS)
+            left = state.patience_left(READ_SECONDS, silence=0.0, quiet=None)
             if left is None or left <= 0:
                 return
             await changes.next(left + 0.05)

@@ -19,7 +19,7 @@ export function Audit({ me, route }) {
   return html`<h1>Audit</h1><form class="filter" role="search" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); setOlder({ events: [], next: undefined }); setQuery({ filter: text.trim() }); }}>
       <label for="filter">Filter</label><input id="filter" value=${text} placeholder='event_type = "task.failed"' onInput=${(/** @type {any} */ event) => setText(event.target.value)} /><button>Apply</button></form>
     <${Problem} error=${error} />
-    <${Table} rows=${[...(value?.auditEvents || []), ...older.events]} empty="Nothing matches." columns=${[
+    <${Table} rows=${value && [...(value.auditEvents || []), ...older.events]} error=${error} empty="Nothing matches." columns=${[
       ["Time", (/** @type {any} */ event) => clock(event.time)],
       ["Event", (/** @type {any} */ event) => event.eventType],
       ["By", (/** @type {any} */ event) => inert(`${word(event.actor?.type, "ACTOR_TYPE_").toLowerCase()} ${event.actor?.id || ""}`)],

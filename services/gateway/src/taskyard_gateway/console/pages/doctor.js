@@ -36,7 +36,7 @@ function Quarantines({ me }) {
   const [problem, setProblem] = useState(/** @type {any} */ (null));
   const release = (/** @type {any} */ row) => post(`v1/${row.name}:release`).then(() => { setProblem(null); reload(); }, setProblem);
   return html`<section aria-label="quarantines"><h2>Quarantines</h2><${Problem} error=${problem || error} />
-    <${Table} rows=${value || []} empty="No spec is in quarantine." columns=${[
+    <${Table} rows=${value} error=${error} empty="No spec is in quarantine." columns=${[
       ["Tenant", (/** @type {any} */ row) => row.name.split("/")[1]],
       ["Type", (/** @type {any} */ row) => inert(row.taskType)],
       ["Runners lost", (/** @type {any} */ row) => number(row.runnerLossCount)],

@@ -34,7 +34,7 @@ export function Keys({ me }) {
       <label>For what <input name="description" required /></label><label>Ends after days <input class="short" name="days" type="number" min="1" placeholder="never" /></label><label><input type="checkbox" name="readOnly" /> read-only</label><button class="primary">Create a key</button></form>
       ${me.expires ? html`<p class="empty">You are signed in until ${clock(me.expires)}: keys that you make end then too. Sign in with a key to make lasting ones.</p>` : null}` : null}
     ${made ? html`<p class="note" role="status">Store it now, it cannot be shown again: <code>${made}</code> <button onClick=${() => setMade("")}>Done</button></p>` : null}
-    <${Table} rows=${value || []} empty="None." columns=${[
+    <${Table} rows=${value} error=${error} empty="None." columns=${[
       ["Key", (/** @type {any} */ key) => last(key.name)],
       ["Kind", (/** @type {any} */ key) => word(key.kind, "PRINCIPAL_KIND_").toLowerCase() + (key.readOnly ? ", read-only" : "")],
       ["Tenant", (/** @type {any} */ key) => key.tenant || ""],

@@ -79,7 +79,7 @@ function Newest({ me }) {
     .then((answer) => go(taskLink(answer.task.name)), setProblem);
   const first = list.ready && !list.tasks.length;
   return html`<section aria-label="newest tasks"><h2>Newest tasks</h2><${Problem} error=${problem || list.error} />
-    ${first ? html`<p>Nothing has run here yet.</p>` : html`<${Table} rows=${list.tasks} empty="Reading…" columns=${[
+    ${first ? html`<p>Nothing has run here yet.</p>` : html`<${Table} rows=${list.ready ? list.tasks : undefined} error=${list.error} empty="" columns=${[
       ["Task", (/** @type {any} */ task) => html`<${TaskLink} task=${task} />`],
       ["Phase", (/** @type {any} */ task) => html`<${Phase} phase=${phaseOf(task)} />`],
       ["What", (/** @type {any} */ task) => what(task.spec)],
@@ -92,7 +92,7 @@ function Newest({ me }) {
 function Shares() {
   const tenants = useRead(() => get("v1/tenants:shares"), [], 10_000);
   return html`<section aria-label="shares"><h2>Fair shares</h2><${Problem} error=${tenants.error} />
-    <${Table} rows=${tenants.value?.shares || []} empty="No tenant has used a runner lately." key=${(/** @type {any} */ row) => row.tenant} columns=${[
+    <${Table} rows=${tenants.value && (tenants.value.shares || [])} error=${tenants.error} empty="No tenant has used a runner lately." key=${(/** @type {any} */ row) => row.tenant} columns=${[
       ["Tenant", (/** @type {any} */ row) => row.tenant.split("/")[1]],
       ["Weight", (/** @type {any} */ row) => number(row.weight)],
       ["Share by weight", (/** @type {any} */ row) => `${Math.round((row.dueShare || 0) * 100)}%`],

@@ -17,7 +17,7 @@ export function Runners({ me }) {
   const [asked, setAsked] = useState("");
   const act = (/** @type {any} */ runner, /** @type {string} */ action, body = {}) => post(`v1/${runner.name}:${action}`, body).then(reload, setProblem);
   return html`<h1>Runners</h1><${Problem} error=${problem || error} />
-    <${Table} rows=${value || []} empty="No runner has registered. Start one with taskyard-runner serve." columns=${[
+    <${Table} rows=${value} error=${error} empty="No runner has registered. Start one with taskyard-runner serve." columns=${[
       ["Runner", (/** @type {any} */ runner) => inert(last(runner.name))],
       ["State", (/** @type {any} */ runner) => html`<span class=${`state-${word(runner.state, "RUNNER_STATE_").toLowerCase()}`}>${word(runner.state, "RUNNER_STATE_").toLowerCase()}</span>`],
       ["In use", (/** @type {any} */ runner) => html`<meter min="0" max=${runner.registration?.capacity || 1} value=${runner.usedCapacity || 0} aria-label="places in use"></meter> ${number(runner.usedCapacity)}/${number(runner.registration?.capacity)}`],

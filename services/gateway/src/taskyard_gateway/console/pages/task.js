@@ -55,7 +55,7 @@ function Summary({ me, task, now }) {
     ["Created", `${clock(metadata.createTime)} (${age(metadata.createTime, now)} ago) by ${inert(metadata.creator?.id)}`],
     ["Took", took(status, now)],
     ["Runner", last(status.runner || status.lastRunner)],
-    ["Attempt", status.attempt ? `${status.attempt}, ${status.retryCount || 0} retries, ${status.runnerLossCount || 0} lost runners` : ""],
+    ["Attempt", status.attempt ? [status.attempt, counted(status.retryCount, "retry", "retries"), counted(status.runnerLossCount, "lost runner", "lost runners")].filter(Boolean).join(", ") : ""],
     ["Exit code", status.exitCode ?? ""],
     ["Waits", word(status.pendingReason, "PENDING_REASON_").toLowerCase()],
     ["Next attempt", status.nextAttemptTime ? clock(status.nextAttemptTime) : ""],
@@ -71,6 +71,9 @@ function Summary({ me, task, now }) {
   return html`<dl>${rows.filter(([, value]) => value !== "").map(([title, value]) => html`<div class=${title === "Error" || title === "Runs" ? "wide" : ""}><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>
     <${Progress} percent=${status.progress?.percent} message=${status.progress?.message} />`;
 }
+
+/** @param {number | undefined} count @param {string} one @param {string} many */
+const counted = (count, one, many) => (count ? `${count} ${count === 1 ? one : many}` : "");
 
 /** @param {any} payload */
 function payloadText(payload) {

@@ -26,7 +26,7 @@ export function Tenants({ me }) {
   return html`<h1>Tenants and quotas</h1><${Problem} error=${problem || error} />
     ${me.writes ? html`<form class="toolbar" onSubmit=${create}><label>Id <input name="id" required pattern="[A-Za-z0-9._\\-]{1,64}" /></label>
       <label>Tier <select name="tier">${["STANDARD", "FREE", "PREMIUM", "ENTERPRISE"].map((tier) => html`<option value=${`TENANT_TIER_${tier}`}>${tier.toLowerCase()}</option>`)}</select></label><button class="primary">Create a tenant</button></form>` : null}
-    <${Table} rows=${value || []} empty="None." columns=${[
+    <${Table} rows=${value} error=${error} empty="None." columns=${[
       ["Tenant", (/** @type {any} */ tenant) => last(tenant.name)],
       ["Name", (/** @type {any} */ tenant) => inert(tenant.displayName)],
       ["Tier", (/** @type {any} */ tenant) => word(tenant.tier, "TENANT_TIER_").toLowerCase()],

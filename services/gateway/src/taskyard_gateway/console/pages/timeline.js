@@ -37,7 +37,7 @@ export function Timeline({ name, changes, now, audit }) {
   ].sort((left, right) => Date.parse(left.time) - Date.parse(right.time));
   const begin = Math.min(...rows.map((row) => Date.parse(row.time)));
   const end = Math.max(begin + 1, ...(runs.value || []).map((run) => (run.endTime ? Date.parse(run.endTime) : now)), ...events.map((/** @type {any} */ event) => Date.parse(event.time)));
-  return html`<${Problem} error=${runs.error || audit.error} /><${Table} rows=${rows} empty=${runs.value ? "It has not been claimed yet." : "Reading…"} key=${(/** @type {any} */ row) => row.key} columns=${[
+  return html`<${Problem} error=${runs.error || audit.error} /><${Table} rows=${runs.value && rows} error=${runs.error} empty="It has not been claimed yet." key=${(/** @type {any} */ row) => row.key} columns=${[
     ["Time", (/** @type {any} */ row) => clock(row.time)],
     ["Run", (/** @type {any} */ row) => row.run?.generation || row.event?.details?.report_generation || ""],
     ["Attempt", (/** @type {any} */ row) => row.run?.attempt || ""],
@@ -64,7 +64,7 @@ const Bar = ({ from, to, begin, end }) => {
 
 /** @param {{audit: {value: any, error: any}}} properties */
 export function History({ audit: { value, error } }) {
-  return html`<${Problem} error=${error} /><${Table} rows=${value?.auditEvents || []} empty="Nothing yet." columns=${[
+  return html`<${Problem} error=${error} /><${Table} rows=${value && (value.auditEvents || [])} error=${error} empty="Nothing yet." columns=${[
     ["Time", (/** @type {any} */ event) => clock(event.time)],
     ["Event", (/** @type {any} */ event) => event.eventType],
     ["By", (/** @type {any} */ event) => inert(`${word(event.actor?.type, "ACTOR_TYPE_").toLowerCase()} ${event.actor?.id || ""}`)],

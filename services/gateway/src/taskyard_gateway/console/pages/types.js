@@ -17,7 +17,7 @@ export function Types({ me }) {
     call("PATCH", `v1/${type.name}`, { name: type.name, [field]: on }, { updateMask: field }).then(() => { setProblem(null); reload(); }, setProblem);
   const own = (/** @type {any} */ type) => me.writes && (me.admin || type.name.startsWith(`${me.parent}/`));
   return html`<h1>Task types</h1><${Problem} error=${problem || error} />
-    <${Table} rows=${value || []} empty="No task type is registered; taskyard apply registers them." columns=${[
+    <${Table} rows=${value} error=${error} empty="No task type is registered; taskyard apply registers them." columns=${[
       ["Type", (/** @type {any} */ type) => html`<a href=${link(["tasks"], { filter: `spec.task_type = "${last(type.name)}"` })}>${inert(last(type.name))}</a>`],
       ["Tenant", (/** @type {any} */ type) => type.name.split("/")[1]],
       ["About", (/** @type {any} */ type) => inert(type.description)],

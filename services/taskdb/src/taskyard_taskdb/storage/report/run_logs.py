@@ -137,16 +137,17 @@ class LogState:
     # Seconds since the task ended; None while it lives.
     ended_for: float | None
     # Last entry of the newest ended run as it reported it (None: it did not), whether any run has ended,
-    # and the last entry stored of that run.
+    # the last entry stored of that run, and the seconds since it was (None: none is).
     announced: int | None
     ran: bool
     stored: int
+    stored_for: float | None
 
-    def patience_left(self, patience: float, silence: float, quiet: float) -> float | None:
+    def patience_left(self, patience: float, silence: float, quiet: float | None) -> float | None:
         """Seconds until nothing more is expected, at most 0 once it is; None while the task lives.
 
-        `quiet` is for how long the reader has seen no new entry: a runner may take longer to ship a long log
-        than it took to write it, and as long as entries arrive more of them follow.
+        `quiet` is for how long no entry has been stored, where that counts: a runner may take longer to ship a
+        long log than it took to write it, and as long as entries arrive more of them follow.
         """
         if self.ended_for is None:
             return None
@@ -154,7 +155,7 @@ class LogState:
             return silence - self.ended_for if self.ran else 0.0
         if self.stored >= self.announced:
             return 0.0
-        return patience - min(self.ended_for, quiet)
+        return patience - (self.ended_for if quiet is None else min(self.ended_for, quiet))
 
 
 async def state(tx: Tx, tenant_id: str, task_id: str) -> LogState | None:

@@ -65,28 +65,32 @@ CROSS JOIN LATERAL (
     ORDER BY generation DESC, first_sequence DESC LIMIT 1) g;
 
 -- name: log_state
--- No lock. Phase of a task, since when it is over, the last entry that its newest run reported, and how far that run is
--- stored; primary keys and logs_by_task.
+-- No lock. Phase of a task, since when it is over, the last entry that its newest run reported, how far that run is
+-- stored and since when; primary keys and logs_by_task.
 SELECT coalesce(l.phase, t.phase), extract(epoch FROM now() - t.end_time)::float8, r.log_sequence, r.generation IS NOT NULL,
-    coalesce((SELECT g.last_sequence FROM logs g
-        WHERE g.tenant_id = t.tenant_id AND g.task_id = t.task_id AND g.generation = r.generation
-        ORDER BY g.first_sequence DESC LIMIT 1), 0)
+    coalesce(g.last_sequence, 0), extract(epoch FROM now() - g.time)::float8
 FROM tasks t
 LEFT JOIN leases l ON l.tenant_id = t.tenant_id AND l.task_id = t.task_id
 LEFT JOIN LATERAL (
     SELECT generation, log_sequence FROM ended_runs
     WHERE tenant_id = t.tenant_id AND task_id = t.task_id ORDER BY generation DESC LIMIT 1) r ON true
+LEFT JOIN LATERAL (
+    SELECT last_sequence, time FROM logs
+    WHERE tenant_id = t.tenant_id AND task_id = t.task_id AND generation = r.generation
+    ORDER BY first_sequence DESC LIMIT 1) g ON true
 WHERE t.tenant_id = %(tenant)s AND t.task_id = %(task)s;
 
 -- name: archived_log_state
 -- Locks nothing: as log_state, of an archived task; primary keys of the archive's partitions, logs_by_task.
 SELECT t.phase, extract(epoch FROM now() - t.end_time)::float8, r.log_sequence, r.generation IS NOT NULL,
-    coalesce((SELECT g.last_sequence FROM logs g
-        WHERE g.tenant_id = t.tenant_id AND g.task_id = t.task_id AND g.generation = r.generation
-        ORDER BY g.first_sequence DESC LIMIT 1), 0)
+    coalesce(g.last_sequence, 0), extract(epoch FROM now() - g.time)::float8
 FROM tasks_archive t
 LEFT JOIN LATERAL (
     SELECT generation, log_sequence FROM runs_archive
     WHERE tenant_id = t.tenant_id AND task_id = t.task_id ORDER BY generation DESC LIMIT 1) r ON true
+LEFT JOIN LATERAL (
+    SELECT last_sequence, time FROM logs
+    WHERE tenant_id = t.tenant_id AND task_id = t.task_id AND generation = r.generation
+    ORDER BY first_sequence DESC LIMIT 1) g ON true
 WHERE t.tenant_id = %(tenant)s AND t.task_id = %(task)s
 ORDER BY t.end_time DESC LIMIT 1
