@@ -2,6 +2,8 @@
 .DEFAULT_GOAL := help
 # Three workers share the tests by file; most of them wait for processes.
 PYTEST_ARGS ?= -n 3 --dist loadfile
+# CI runs a few failed tests once more: tools/ci_tests.py.
+RUN_TESTS ?= -m pytest
 PYTHON ?=
 export PYTHON
 
@@ -25,7 +27,7 @@ demo: setup ## watch Taskyard work: starts it in a temporary directory and runs 
 	@tools/demo.sh
 
 test: setup ## run the tests (PYTEST_ARGS=... chooses among them)
-	@.venv/bin/python -m pytest $(PYTEST_ARGS)
+	@.venv/bin/python $(RUN_TESTS) $(PYTEST_ARGS)
 
 conformance: setup ## play every behaviour of the clients in every language that is installed (CONFORMANCE_ARGS=go --only wait)
 	@.venv/bin/python -m tests.conformance $(CONFORMANCE_ARGS)

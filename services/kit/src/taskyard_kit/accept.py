@@ -3,8 +3,9 @@
 grpc.aio accepts the next call of a method several passes of the event loop after the one before. While the
 loop is busy a pass takes milliseconds, and a caller waits behind all calls of the same method that arrived
 earlier, also those of other tenants, before any code here can decide on their order. It also waits for all
-methods of the server anew for each call. Here each method has ACCEPTED_AT_ONCE requests for calls with gRPC's
-core.
+methods of the server anew for each call. Here each method has up to ACCEPTED_AT_ONCE requests for calls with
+gRPC's core: one at first, since most methods of a server are not called for hours and a hundred of them with all
+their requests take a tenth of a second to start, and one more for each call that is accepted.
 
 A call that is accepted costs the loop a part of a millisecond, one that waits in gRPC's core costs nothing.
 Streams, whose openings nobody counts in milliseconds, therefore wait there while the loop is late.
@@ -16,6 +17,7 @@ other release the server is grpc.aio's own.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -64,6 +66,7 @@ class _Acceptor(_core.AioServer):  # type: ignore[misc]
         super().__init__(*arguments)
         self.pace: Pace = _at_once
         self._handlers: dict[str, Any] = {}
+        self._acceptors: Counter[bytes] = Counter()
         # The loop itself has only weak references to tasks.
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -80,9 +83,13 @@ class _Acceptor(_core.AioServer):  # type: ignore[misc]
             future: asyncio.Future[Any] = super()._make_request_call_future(method)
             return future
         ended: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        for _ in range(ACCEPTED_AT_ONCE):
-            self._start(self._accept_calls(method, ended))
+        self._accept_one_more(method, ended)
         return ended
+
+    def _accept_one_more(self, method: bytes, ended: asyncio.Future[Any]) -> None:
+        if self._acceptors[method] < ACCEPTED_AT_ONCE:
+            self._acceptors[method] += 1
+            self._start(self._accept_calls(method, ended))
 
     async def _accept_calls(self, method: bytes, ended: asyncio.Future[Any]) -> None:
         loop, name = asyncio.get_running_loop(), method.decode()
@@ -93,6 +100,7 @@ class _Acceptor(_core.AioServer):  # type: ignore[misc]
                     state = await self._request_registered_call(method)
                 except _core._RequestCallError:
                     continue
+                self._accept_one_more(method, ended)
                 behavior = _core._handle_rpc(name, found, (), state, loop, False)
                 self._start(_core._schedule_rpc_coro(behavior, state, loop, name))
                 # The next call may come much later; this one is freed when it ends.
