@@ -938,6 +938,218 @@ func (x *ReportRunsResponse) GetResults() []*ReportResult {
 	return nil
 }
 
+// Request of CompleteRuns.
+type CompleteRunsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most one element for each runner, and 1000 runs in all.
+	Holders       []*HolderRuns `protobuf:"bytes,1,rep,name=holders,proto3" json:"holders,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompleteRunsRequest) Reset() {
+	*x = CompleteRunsRequest{}
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompleteRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompleteRunsRequest) ProtoMessage() {}
+
+func (x *CompleteRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompleteRunsRequest.ProtoReflect.Descriptor instead.
+func (*CompleteRunsRequest) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *CompleteRunsRequest) GetHolders() []*HolderRuns {
+	if x != nil {
+		return x.Holders
+	}
+	return nil
+}
+
+// Short runs and the runner that they ran on.
+type HolderRuns struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Authenticated holder.
+	RunnerId string `protobuf:"bytes,1,opt,name=runner_id,json=runnerId,proto3" json:"runner_id,omitempty"`
+	// The runs.
+	Runs          *ShortRuns `protobuf:"bytes,2,opt,name=runs,proto3" json:"runs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HolderRuns) Reset() {
+	*x = HolderRuns{}
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HolderRuns) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HolderRuns) ProtoMessage() {}
+
+func (x *HolderRuns) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HolderRuns.ProtoReflect.Descriptor instead.
+func (*HolderRuns) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *HolderRuns) GetRunnerId() string {
+	if x != nil {
+		return x.RunnerId
+	}
+	return ""
+}
+
+func (x *HolderRuns) GetRuns() *ShortRuns {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+// Response of CompleteRuns.
+type CompleteRunsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Those that were not completed by this call, by their place in the request; all others have
+	// SUCCEEDED.
+	Exceptions    []*RunException `protobuf:"bytes,1,rep,name=exceptions,proto3" json:"exceptions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompleteRunsResponse) Reset() {
+	*x = CompleteRunsResponse{}
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompleteRunsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompleteRunsResponse) ProtoMessage() {}
+
+func (x *CompleteRunsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompleteRunsResponse.ProtoReflect.Descriptor instead.
+func (*CompleteRunsResponse) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *CompleteRunsResponse) GetExceptions() []*RunException {
+	if x != nil {
+		return x.Exceptions
+	}
+	return nil
+}
+
+// A run that was not completed by the call.
+type RunException struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Place of its holder in the request.
+	Holder int32 `protobuf:"varint,1,opt,name=holder,proto3" json:"holder,omitempty"`
+	// Its place among the runs of that holder.
+	Run int32 `protobuf:"varint,2,opt,name=run,proto3" json:"run,omitempty"`
+	// As of a report of its start and success: it may be a duplicate, or have another phase.
+	Result        *ReportResult `protobuf:"bytes,3,opt,name=result,proto3" json:"result,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunException) Reset() {
+	*x = RunException{}
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunException) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunException) ProtoMessage() {}
+
+func (x *RunException) ProtoReflect() protoreflect.Message {
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunException.ProtoReflect.Descriptor instead.
+func (*RunException) Descriptor() ([]byte, []int) {
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *RunException) GetHolder() int32 {
+	if x != nil {
+		return x.Holder
+	}
+	return 0
+}
+
+func (x *RunException) GetRun() int32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
+func (x *RunException) GetResult() *ReportResult {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
 // Request of AppendLogs.
 type AppendLogsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -951,7 +1163,7 @@ type AppendLogsRequest struct {
 
 func (x *AppendLogsRequest) Reset() {
 	*x = AppendLogsRequest{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[14]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -963,7 +1175,7 @@ func (x *AppendLogsRequest) String() string {
 func (*AppendLogsRequest) ProtoMessage() {}
 
 func (x *AppendLogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[14]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -976,7 +1188,7 @@ func (x *AppendLogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendLogsRequest.ProtoReflect.Descriptor instead.
 func (*AppendLogsRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{14}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *AppendLogsRequest) GetRunnerId() string {
@@ -1004,7 +1216,7 @@ type AppendLogsResponse struct {
 
 func (x *AppendLogsResponse) Reset() {
 	*x = AppendLogsResponse{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[15]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1016,7 +1228,7 @@ func (x *AppendLogsResponse) String() string {
 func (*AppendLogsResponse) ProtoMessage() {}
 
 func (x *AppendLogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[15]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1029,7 +1241,7 @@ func (x *AppendLogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendLogsResponse.ProtoReflect.Descriptor instead.
 func (*AppendLogsResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{15}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AppendLogsResponse) GetResults() []*status.Status {
@@ -1052,7 +1264,7 @@ type WriteCheckpointRequest struct {
 
 func (x *WriteCheckpointRequest) Reset() {
 	*x = WriteCheckpointRequest{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[16]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1064,7 +1276,7 @@ func (x *WriteCheckpointRequest) String() string {
 func (*WriteCheckpointRequest) ProtoMessage() {}
 
 func (x *WriteCheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[16]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1077,7 +1289,7 @@ func (x *WriteCheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteCheckpointRequest.ProtoReflect.Descriptor instead.
 func (*WriteCheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{16}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WriteCheckpointRequest) GetRunnerId() string {
@@ -1105,7 +1317,7 @@ type WriteCheckpointResponse struct {
 
 func (x *WriteCheckpointResponse) Reset() {
 	*x = WriteCheckpointResponse{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[17]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1117,7 +1329,7 @@ func (x *WriteCheckpointResponse) String() string {
 func (*WriteCheckpointResponse) ProtoMessage() {}
 
 func (x *WriteCheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[17]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1130,7 +1342,7 @@ func (x *WriteCheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteCheckpointResponse.ProtoReflect.Descriptor instead.
 func (*WriteCheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{17}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WriteCheckpointResponse) GetCheckpoint() *Checkpoint {
@@ -1153,7 +1365,7 @@ type ReadLeasedCheckpointRequest struct {
 
 func (x *ReadLeasedCheckpointRequest) Reset() {
 	*x = ReadLeasedCheckpointRequest{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[18]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1165,7 +1377,7 @@ func (x *ReadLeasedCheckpointRequest) String() string {
 func (*ReadLeasedCheckpointRequest) ProtoMessage() {}
 
 func (x *ReadLeasedCheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[18]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1178,7 +1390,7 @@ func (x *ReadLeasedCheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLeasedCheckpointRequest.ProtoReflect.Descriptor instead.
 func (*ReadLeasedCheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{18}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ReadLeasedCheckpointRequest) GetRunnerId() string {
@@ -1208,7 +1420,7 @@ type ReadLeasedCheckpointResponse struct {
 
 func (x *ReadLeasedCheckpointResponse) Reset() {
 	*x = ReadLeasedCheckpointResponse{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[19]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1220,7 +1432,7 @@ func (x *ReadLeasedCheckpointResponse) String() string {
 func (*ReadLeasedCheckpointResponse) ProtoMessage() {}
 
 func (x *ReadLeasedCheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[19]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1233,7 +1445,7 @@ func (x *ReadLeasedCheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLeasedCheckpointResponse.ProtoReflect.Descriptor instead.
 func (*ReadLeasedCheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{19}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ReadLeasedCheckpointResponse) GetCheckpoint() *Checkpoint {
@@ -1265,7 +1477,7 @@ type CreateChildTasksRequest struct {
 
 func (x *CreateChildTasksRequest) Reset() {
 	*x = CreateChildTasksRequest{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[20]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1277,7 +1489,7 @@ func (x *CreateChildTasksRequest) String() string {
 func (*CreateChildTasksRequest) ProtoMessage() {}
 
 func (x *CreateChildTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[20]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1290,7 +1502,7 @@ func (x *CreateChildTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateChildTasksRequest.ProtoReflect.Descriptor instead.
 func (*CreateChildTasksRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{20}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CreateChildTasksRequest) GetRunnerId() string {
@@ -1325,7 +1537,7 @@ type CreateChildTasksResponse struct {
 
 func (x *CreateChildTasksResponse) Reset() {
 	*x = CreateChildTasksResponse{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[21]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1337,7 +1549,7 @@ func (x *CreateChildTasksResponse) String() string {
 func (*CreateChildTasksResponse) ProtoMessage() {}
 
 func (x *CreateChildTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[21]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1350,7 +1562,7 @@ func (x *CreateChildTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateChildTasksResponse.ProtoReflect.Descriptor instead.
 func (*CreateChildTasksResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{21}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CreateChildTasksResponse) GetTasks() []string {
@@ -1375,7 +1587,7 @@ type ReadChildOutcomesRequest struct {
 
 func (x *ReadChildOutcomesRequest) Reset() {
 	*x = ReadChildOutcomesRequest{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[22]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1387,7 +1599,7 @@ func (x *ReadChildOutcomesRequest) String() string {
 func (*ReadChildOutcomesRequest) ProtoMessage() {}
 
 func (x *ReadChildOutcomesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[22]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1400,7 +1612,7 @@ func (x *ReadChildOutcomesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadChildOutcomesRequest.ProtoReflect.Descriptor instead.
 func (*ReadChildOutcomesRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{22}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ReadChildOutcomesRequest) GetRunnerId() string {
@@ -1435,7 +1647,7 @@ type ReadChildOutcomesResponse struct {
 
 func (x *ReadChildOutcomesResponse) Reset() {
 	*x = ReadChildOutcomesResponse{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[23]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1447,7 +1659,7 @@ func (x *ReadChildOutcomesResponse) String() string {
 func (*ReadChildOutcomesResponse) ProtoMessage() {}
 
 func (x *ReadChildOutcomesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[23]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1460,7 +1672,7 @@ func (x *ReadChildOutcomesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadChildOutcomesResponse.ProtoReflect.Descriptor instead.
 func (*ReadChildOutcomesResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{23}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ReadChildOutcomesResponse) GetOutcomes() []*ChildOutcome {
@@ -1481,7 +1693,7 @@ type WatchQueueRequest struct {
 
 func (x *WatchQueueRequest) Reset() {
 	*x = WatchQueueRequest{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[24]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1493,7 +1705,7 @@ func (x *WatchQueueRequest) String() string {
 func (*WatchQueueRequest) ProtoMessage() {}
 
 func (x *WatchQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[24]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1506,7 +1718,7 @@ func (x *WatchQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchQueueRequest.ProtoReflect.Descriptor instead.
 func (*WatchQueueRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{24}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *WatchQueueRequest) GetSchedulerId() string {
@@ -1544,7 +1756,7 @@ type WatchQueueResponse struct {
 
 func (x *WatchQueueResponse) Reset() {
 	*x = WatchQueueResponse{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[25]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1556,7 +1768,7 @@ func (x *WatchQueueResponse) String() string {
 func (*WatchQueueResponse) ProtoMessage() {}
 
 func (x *WatchQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[25]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1569,7 +1781,7 @@ func (x *WatchQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchQueueResponse.ProtoReflect.Descriptor instead.
 func (*WatchQueueResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{25}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *WatchQueueResponse) GetFull() bool {
@@ -1648,7 +1860,7 @@ type QueuePosition struct {
 
 func (x *QueuePosition) Reset() {
 	*x = QueuePosition{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[26]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1660,7 +1872,7 @@ func (x *QueuePosition) String() string {
 func (*QueuePosition) ProtoMessage() {}
 
 func (x *QueuePosition) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[26]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1673,7 +1885,7 @@ func (x *QueuePosition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePosition.ProtoReflect.Descriptor instead.
 func (*QueuePosition) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{26}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *QueuePosition) GetReplicaId() string {
@@ -1708,7 +1920,7 @@ type KeepCreditRequest struct {
 
 func (x *KeepCreditRequest) Reset() {
 	*x = KeepCreditRequest{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[27]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1720,7 +1932,7 @@ func (x *KeepCreditRequest) String() string {
 func (*KeepCreditRequest) ProtoMessage() {}
 
 func (x *KeepCreditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[27]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1733,7 +1945,7 @@ func (x *KeepCreditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepCreditRequest.ProtoReflect.Descriptor instead.
 func (*KeepCreditRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{27}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *KeepCreditRequest) GetPosition() *QueuePosition {
@@ -1791,7 +2003,7 @@ type RunnerCredit struct {
 
 func (x *RunnerCredit) Reset() {
 	*x = RunnerCredit{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[28]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1803,7 +2015,7 @@ func (x *RunnerCredit) String() string {
 func (*RunnerCredit) ProtoMessage() {}
 
 func (x *RunnerCredit) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[28]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1816,7 +2028,7 @@ func (x *RunnerCredit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunnerCredit.ProtoReflect.Descriptor instead.
 func (*RunnerCredit) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{28}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RunnerCredit) GetRunnerId() string {
@@ -1895,7 +2107,7 @@ type KeepCreditResponse struct {
 
 func (x *KeepCreditResponse) Reset() {
 	*x = KeepCreditResponse{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[29]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1907,7 +2119,7 @@ func (x *KeepCreditResponse) String() string {
 func (*KeepCreditResponse) ProtoMessage() {}
 
 func (x *KeepCreditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[29]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1920,7 +2132,7 @@ func (x *KeepCreditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepCreditResponse.ProtoReflect.Descriptor instead.
 func (*KeepCreditResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{29}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *KeepCreditResponse) GetGranted() []*EagerAssignments {
@@ -1954,7 +2166,7 @@ type EagerAssignments struct {
 
 func (x *EagerAssignments) Reset() {
 	*x = EagerAssignments{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[30]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1966,7 +2178,7 @@ func (x *EagerAssignments) String() string {
 func (*EagerAssignments) ProtoMessage() {}
 
 func (x *EagerAssignments) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[30]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1979,7 +2191,7 @@ func (x *EagerAssignments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EagerAssignments.ProtoReflect.Descriptor instead.
 func (*EagerAssignments) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{30}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *EagerAssignments) GetRunnerId() string {
@@ -2029,7 +2241,7 @@ type Lane struct {
 
 func (x *Lane) Reset() {
 	*x = Lane{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[31]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2041,7 +2253,7 @@ func (x *Lane) String() string {
 func (*Lane) ProtoMessage() {}
 
 func (x *Lane) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[31]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2054,7 +2266,7 @@ func (x *Lane) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lane.ProtoReflect.Descriptor instead.
 func (*Lane) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{31}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Lane) GetTenant() string {
@@ -2117,7 +2329,7 @@ type PlacementClass struct {
 
 func (x *PlacementClass) Reset() {
 	*x = PlacementClass{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[32]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2129,7 +2341,7 @@ func (x *PlacementClass) String() string {
 func (*PlacementClass) ProtoMessage() {}
 
 func (x *PlacementClass) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[32]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2142,7 +2354,7 @@ func (x *PlacementClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlacementClass.ProtoReflect.Descriptor instead.
 func (*PlacementClass) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{32}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PlacementClass) GetTenant() string {
@@ -2228,7 +2440,7 @@ type TenantShare struct {
 
 func (x *TenantShare) Reset() {
 	*x = TenantShare{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[33]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2240,7 +2452,7 @@ func (x *TenantShare) String() string {
 func (*TenantShare) ProtoMessage() {}
 
 func (x *TenantShare) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[33]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2253,7 +2465,7 @@ func (x *TenantShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TenantShare.ProtoReflect.Descriptor instead.
 func (*TenantShare) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{33}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *TenantShare) GetTenant() string {
@@ -2332,7 +2544,7 @@ type RunnerVerdicts struct {
 
 func (x *RunnerVerdicts) Reset() {
 	*x = RunnerVerdicts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[34]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2344,7 +2556,7 @@ func (x *RunnerVerdicts) String() string {
 func (*RunnerVerdicts) ProtoMessage() {}
 
 func (x *RunnerVerdicts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[34]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2357,7 +2569,7 @@ func (x *RunnerVerdicts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunnerVerdicts.ProtoReflect.Descriptor instead.
 func (*RunnerVerdicts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{34}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RunnerVerdicts) GetRunnerId() string {
@@ -2392,7 +2604,7 @@ type ReadExplainFactsRequest struct {
 
 func (x *ReadExplainFactsRequest) Reset() {
 	*x = ReadExplainFactsRequest{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[35]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2404,7 +2616,7 @@ func (x *ReadExplainFactsRequest) String() string {
 func (*ReadExplainFactsRequest) ProtoMessage() {}
 
 func (x *ReadExplainFactsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[35]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2417,7 +2629,7 @@ func (x *ReadExplainFactsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadExplainFactsRequest.ProtoReflect.Descriptor instead.
 func (*ReadExplainFactsRequest) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{35}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ReadExplainFactsRequest) GetTenant() string {
@@ -2507,7 +2719,7 @@ type ReadExplainFactsResponse struct {
 
 func (x *ReadExplainFactsResponse) Reset() {
 	*x = ReadExplainFactsResponse{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[36]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2519,7 +2731,7 @@ func (x *ReadExplainFactsResponse) String() string {
 func (*ReadExplainFactsResponse) ProtoMessage() {}
 
 func (x *ReadExplainFactsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[36]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2532,7 +2744,7 @@ func (x *ReadExplainFactsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadExplainFactsResponse.ProtoReflect.Descriptor instead.
 func (*ReadExplainFactsResponse) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{36}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ReadExplainFactsResponse) GetReadTime() *timestamppb.Timestamp {
@@ -2664,7 +2876,7 @@ type LimitFacts struct {
 
 func (x *LimitFacts) Reset() {
 	*x = LimitFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[37]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2676,7 +2888,7 @@ func (x *LimitFacts) String() string {
 func (*LimitFacts) ProtoMessage() {}
 
 func (x *LimitFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[37]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2689,7 +2901,7 @@ func (x *LimitFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitFacts.ProtoReflect.Descriptor instead.
 func (*LimitFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{37}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *LimitFacts) GetLimit() string {
@@ -2786,7 +2998,7 @@ type DependencyFacts struct {
 
 func (x *DependencyFacts) Reset() {
 	*x = DependencyFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[38]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2798,7 +3010,7 @@ func (x *DependencyFacts) String() string {
 func (*DependencyFacts) ProtoMessage() {}
 
 func (x *DependencyFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[38]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2811,7 +3023,7 @@ func (x *DependencyFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DependencyFacts.ProtoReflect.Descriptor instead.
 func (*DependencyFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{38}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *DependencyFacts) GetTask() string {
@@ -2869,7 +3081,7 @@ type TaskFacts struct {
 
 func (x *TaskFacts) Reset() {
 	*x = TaskFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[39]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2881,7 +3093,7 @@ func (x *TaskFacts) String() string {
 func (*TaskFacts) ProtoMessage() {}
 
 func (x *TaskFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[39]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2894,7 +3106,7 @@ func (x *TaskFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskFacts.ProtoReflect.Descriptor instead.
 func (*TaskFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{39}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *TaskFacts) GetPhase() TaskPhase {
@@ -2977,7 +3189,7 @@ type SlotFacts struct {
 
 func (x *SlotFacts) Reset() {
 	*x = SlotFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[40]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2989,7 +3201,7 @@ func (x *SlotFacts) String() string {
 func (*SlotFacts) ProtoMessage() {}
 
 func (x *SlotFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[40]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3002,7 +3214,7 @@ func (x *SlotFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotFacts.ProtoReflect.Descriptor instead.
 func (*SlotFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{40}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SlotFacts) GetSlot() string {
@@ -3058,7 +3270,7 @@ type TenantFacts struct {
 
 func (x *TenantFacts) Reset() {
 	*x = TenantFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[41]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3070,7 +3282,7 @@ func (x *TenantFacts) String() string {
 func (*TenantFacts) ProtoMessage() {}
 
 func (x *TenantFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[41]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3083,7 +3295,7 @@ func (x *TenantFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TenantFacts.ProtoReflect.Descriptor instead.
 func (*TenantFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{41}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *TenantFacts) GetShare() *TenantShare {
@@ -3157,7 +3369,7 @@ type TaskTypeFacts struct {
 
 func (x *TaskTypeFacts) Reset() {
 	*x = TaskTypeFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[42]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3169,7 +3381,7 @@ func (x *TaskTypeFacts) String() string {
 func (*TaskTypeFacts) ProtoMessage() {}
 
 func (x *TaskTypeFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[42]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3182,7 +3394,7 @@ func (x *TaskTypeFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskTypeFacts.ProtoReflect.Descriptor instead.
 func (*TaskTypeFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{42}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *TaskTypeFacts) GetName() string {
@@ -3223,7 +3435,7 @@ type QuarantineFacts struct {
 
 func (x *QuarantineFacts) Reset() {
 	*x = QuarantineFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[43]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3235,7 +3447,7 @@ func (x *QuarantineFacts) String() string {
 func (*QuarantineFacts) ProtoMessage() {}
 
 func (x *QuarantineFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[43]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3248,7 +3460,7 @@ func (x *QuarantineFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuarantineFacts.ProtoReflect.Descriptor instead.
 func (*QuarantineFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{43}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *QuarantineFacts) GetName() string {
@@ -3294,7 +3506,7 @@ type RunnerFacts struct {
 
 func (x *RunnerFacts) Reset() {
 	*x = RunnerFacts{}
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[44]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3306,7 +3518,7 @@ func (x *RunnerFacts) String() string {
 func (*RunnerFacts) ProtoMessage() {}
 
 func (x *RunnerFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_taskyard_v1_lease_service_proto_msgTypes[44]
+	mi := &file_taskyard_v1_lease_service_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3319,7 +3531,7 @@ func (x *RunnerFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunnerFacts.ProtoReflect.Descriptor instead.
 func (*RunnerFacts) Descriptor() ([]byte, []int) {
-	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{44}
+	return file_taskyard_v1_lease_service_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RunnerFacts) GetRunner() *Runner {
@@ -3405,7 +3617,21 @@ const file_taskyard_v1_lease_service_proto_rawDesc = "" +
 	"\trunner_id\x18\x01 \x01(\tR\brunnerId\x12.\n" +
 	"\x06report\x18\x02 \x01(\v2\x16.taskyard.v1.RunReportR\x06report\"I\n" +
 	"\x12ReportRunsResponse\x123\n" +
-	"\aresults\x18\x01 \x03(\v2\x19.taskyard.v1.ReportResultR\aresults\"a\n" +
+	"\aresults\x18\x01 \x03(\v2\x19.taskyard.v1.ReportResultR\aresults\"H\n" +
+	"\x13CompleteRunsRequest\x121\n" +
+	"\aholders\x18\x01 \x03(\v2\x17.taskyard.v1.HolderRunsR\aholders\"U\n" +
+	"\n" +
+	"HolderRuns\x12\x1b\n" +
+	"\trunner_id\x18\x01 \x01(\tR\brunnerId\x12*\n" +
+	"\x04runs\x18\x02 \x01(\v2\x16.taskyard.v1.ShortRunsR\x04runs\"Q\n" +
+	"\x14CompleteRunsResponse\x129\n" +
+	"\n" +
+	"exceptions\x18\x01 \x03(\v2\x19.taskyard.v1.RunExceptionR\n" +
+	"exceptions\"k\n" +
+	"\fRunException\x12\x16\n" +
+	"\x06holder\x18\x01 \x01(\x05R\x06holder\x12\x10\n" +
+	"\x03run\x18\x02 \x01(\x05R\x03run\x121\n" +
+	"\x06result\x18\x03 \x01(\v2\x19.taskyard.v1.ReportResultR\x06result\"a\n" +
 	"\x11AppendLogsRequest\x12\x1b\n" +
 	"\trunner_id\x18\x01 \x01(\tR\brunnerId\x12/\n" +
 	"\abatches\x18\x02 \x03(\v2\x15.taskyard.v1.LogBatchR\abatches\"B\n" +
@@ -3590,12 +3816,13 @@ const file_taskyard_v1_lease_service_proto_rawDesc = "" +
 	"\x06runner\x18\x01 \x01(\v2\x13.taskyard.v1.RunnerR\x06runner\x12\x1d\n" +
 	"\n" +
 	"task_types\x18\x02 \x03(\tR\ttaskTypes\x12=\n" +
-	"\x0efree_resources\x18\x03 \x01(\v2\x16.taskyard.v1.ResourcesR\rfreeResources2\xf5\a\n" +
+	"\x0efree_resources\x18\x03 \x01(\v2\x16.taskyard.v1.ResourcesR\rfreeResources2\xca\b\n" +
 	"\fLeaseService\x12\\\n" +
 	"\x0fClaimForRunners\x12#.taskyard.v1.ClaimForRunnersRequest\x1a$.taskyard.v1.ClaimForRunnersResponse\x12P\n" +
 	"\vRenewLeases\x12\x1f.taskyard.v1.RenewLeasesRequest\x1a .taskyard.v1.RenewLeasesResponse\x12M\n" +
 	"\n" +
-	"ReportRuns\x12\x1e.taskyard.v1.ReportRunsRequest\x1a\x1f.taskyard.v1.ReportRunsResponse\x12M\n" +
+	"ReportRuns\x12\x1e.taskyard.v1.ReportRunsRequest\x1a\x1f.taskyard.v1.ReportRunsResponse\x12S\n" +
+	"\fCompleteRuns\x12 .taskyard.v1.CompleteRunsRequest\x1a!.taskyard.v1.CompleteRunsResponse\x12M\n" +
 	"\n" +
 	"AppendLogs\x12\x1e.taskyard.v1.AppendLogsRequest\x1a\x1f.taskyard.v1.AppendLogsResponse\x12^\n" +
 	"\x0fWriteCheckpoint\x12#.taskyard.v1.WriteCheckpointRequest\x1a$.taskyard.v1.WriteCheckpointResponse(\x01\x12m\n" +
@@ -3621,7 +3848,7 @@ func file_taskyard_v1_lease_service_proto_rawDescGZIP() []byte {
 	return file_taskyard_v1_lease_service_proto_rawDescData
 }
 
-var file_taskyard_v1_lease_service_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_taskyard_v1_lease_service_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_taskyard_v1_lease_service_proto_goTypes = []any{
 	(*ClaimForRunnersRequest)(nil),       // 0: taskyard.v1.ClaimForRunnersRequest
 	(*RunnerClaim)(nil),                  // 1: taskyard.v1.RunnerClaim
@@ -3637,164 +3864,175 @@ var file_taskyard_v1_lease_service_proto_goTypes = []any{
 	(*ReportRunsRequest)(nil),            // 11: taskyard.v1.ReportRunsRequest
 	(*HolderReport)(nil),                 // 12: taskyard.v1.HolderReport
 	(*ReportRunsResponse)(nil),           // 13: taskyard.v1.ReportRunsResponse
-	(*AppendLogsRequest)(nil),            // 14: taskyard.v1.AppendLogsRequest
-	(*AppendLogsResponse)(nil),           // 15: taskyard.v1.AppendLogsResponse
-	(*WriteCheckpointRequest)(nil),       // 16: taskyard.v1.WriteCheckpointRequest
-	(*WriteCheckpointResponse)(nil),      // 17: taskyard.v1.WriteCheckpointResponse
-	(*ReadLeasedCheckpointRequest)(nil),  // 18: taskyard.v1.ReadLeasedCheckpointRequest
-	(*ReadLeasedCheckpointResponse)(nil), // 19: taskyard.v1.ReadLeasedCheckpointResponse
-	(*CreateChildTasksRequest)(nil),      // 20: taskyard.v1.CreateChildTasksRequest
-	(*CreateChildTasksResponse)(nil),     // 21: taskyard.v1.CreateChildTasksResponse
-	(*ReadChildOutcomesRequest)(nil),     // 22: taskyard.v1.ReadChildOutcomesRequest
-	(*ReadChildOutcomesResponse)(nil),    // 23: taskyard.v1.ReadChildOutcomesResponse
-	(*WatchQueueRequest)(nil),            // 24: taskyard.v1.WatchQueueRequest
-	(*WatchQueueResponse)(nil),           // 25: taskyard.v1.WatchQueueResponse
-	(*QueuePosition)(nil),                // 26: taskyard.v1.QueuePosition
-	(*KeepCreditRequest)(nil),            // 27: taskyard.v1.KeepCreditRequest
-	(*RunnerCredit)(nil),                 // 28: taskyard.v1.RunnerCredit
-	(*KeepCreditResponse)(nil),           // 29: taskyard.v1.KeepCreditResponse
-	(*EagerAssignments)(nil),             // 30: taskyard.v1.EagerAssignments
-	(*Lane)(nil),                         // 31: taskyard.v1.Lane
-	(*PlacementClass)(nil),               // 32: taskyard.v1.PlacementClass
-	(*TenantShare)(nil),                  // 33: taskyard.v1.TenantShare
-	(*RunnerVerdicts)(nil),               // 34: taskyard.v1.RunnerVerdicts
-	(*ReadExplainFactsRequest)(nil),      // 35: taskyard.v1.ReadExplainFactsRequest
-	(*ReadExplainFactsResponse)(nil),     // 36: taskyard.v1.ReadExplainFactsResponse
-	(*LimitFacts)(nil),                   // 37: taskyard.v1.LimitFacts
-	(*DependencyFacts)(nil),              // 38: taskyard.v1.DependencyFacts
-	(*TaskFacts)(nil),                    // 39: taskyard.v1.TaskFacts
-	(*SlotFacts)(nil),                    // 40: taskyard.v1.SlotFacts
-	(*TenantFacts)(nil),                  // 41: taskyard.v1.TenantFacts
-	(*TaskTypeFacts)(nil),                // 42: taskyard.v1.TaskTypeFacts
-	(*QuarantineFacts)(nil),              // 43: taskyard.v1.QuarantineFacts
-	(*RunnerFacts)(nil),                  // 44: taskyard.v1.RunnerFacts
-	(*Resources)(nil),                    // 45: taskyard.v1.Resources
-	(*durationpb.Duration)(nil),          // 46: google.protobuf.Duration
-	(*Assignment)(nil),                   // 47: taskyard.v1.Assignment
-	(*status.Status)(nil),                // 48: google.rpc.Status
-	(*LeaseRef)(nil),                     // 49: taskyard.v1.LeaseRef
-	(*LeaseVerdict)(nil),                 // 50: taskyard.v1.LeaseVerdict
-	(*RunReport)(nil),                    // 51: taskyard.v1.RunReport
-	(*ReportResult)(nil),                 // 52: taskyard.v1.ReportResult
-	(*LogBatch)(nil),                     // 53: taskyard.v1.LogBatch
-	(*CheckpointChunk)(nil),              // 54: taskyard.v1.CheckpointChunk
-	(*Checkpoint)(nil),                   // 55: taskyard.v1.Checkpoint
-	(*ChildTask)(nil),                    // 56: taskyard.v1.ChildTask
-	(*ChildOutcome)(nil),                 // 57: taskyard.v1.ChildOutcome
-	(*Runner)(nil),                       // 58: taskyard.v1.Runner
-	(*timestamppb.Timestamp)(nil),        // 59: google.protobuf.Timestamp
-	(ExecutionKind)(0),                   // 60: taskyard.v1.ExecutionKind
-	(*Placement)(nil),                    // 61: taskyard.v1.Placement
-	(TenantTier)(0),                      // 62: taskyard.v1.TenantTier
-	(*TaskSpec)(nil),                     // 63: taskyard.v1.TaskSpec
-	(TaskPhase)(0),                       // 64: taskyard.v1.TaskPhase
-	(DependencyCondition)(0),             // 65: taskyard.v1.DependencyCondition
-	(PendingReason)(0),                   // 66: taskyard.v1.PendingReason
+	(*CompleteRunsRequest)(nil),          // 14: taskyard.v1.CompleteRunsRequest
+	(*HolderRuns)(nil),                   // 15: taskyard.v1.HolderRuns
+	(*CompleteRunsResponse)(nil),         // 16: taskyard.v1.CompleteRunsResponse
+	(*RunException)(nil),                 // 17: taskyard.v1.RunException
+	(*AppendLogsRequest)(nil),            // 18: taskyard.v1.AppendLogsRequest
+	(*AppendLogsResponse)(nil),           // 19: taskyard.v1.AppendLogsResponse
+	(*WriteCheckpointRequest)(nil),       // 20: taskyard.v1.WriteCheckpointRequest
+	(*WriteCheckpointResponse)(nil),      // 21: taskyard.v1.WriteCheckpointResponse
+	(*ReadLeasedCheckpointRequest)(nil),  // 22: taskyard.v1.ReadLeasedCheckpointRequest
+	(*ReadLeasedCheckpointResponse)(nil), // 23: taskyard.v1.ReadLeasedCheckpointResponse
+	(*CreateChildTasksRequest)(nil),      // 24: taskyard.v1.CreateChildTasksRequest
+	(*CreateChildTasksResponse)(nil),     // 25: taskyard.v1.CreateChildTasksResponse
+	(*ReadChildOutcomesRequest)(nil),     // 26: taskyard.v1.ReadChildOutcomesRequest
+	(*ReadChildOutcomesResponse)(nil),    // 27: taskyard.v1.ReadChildOutcomesResponse
+	(*WatchQueueRequest)(nil),            // 28: taskyard.v1.WatchQueueRequest
+	(*WatchQueueResponse)(nil),           // 29: taskyard.v1.WatchQueueResponse
+	(*QueuePosition)(nil),                // 30: taskyard.v1.QueuePosition
+	(*KeepCreditRequest)(nil),            // 31: taskyard.v1.KeepCreditRequest
+	(*RunnerCredit)(nil),                 // 32: taskyard.v1.RunnerCredit
+	(*KeepCreditResponse)(nil),           // 33: taskyard.v1.KeepCreditResponse
+	(*EagerAssignments)(nil),             // 34: taskyard.v1.EagerAssignments
+	(*Lane)(nil),                         // 35: taskyard.v1.Lane
+	(*PlacementClass)(nil),               // 36: taskyard.v1.PlacementClass
+	(*TenantShare)(nil),                  // 37: taskyard.v1.TenantShare
+	(*RunnerVerdicts)(nil),               // 38: taskyard.v1.RunnerVerdicts
+	(*ReadExplainFactsRequest)(nil),      // 39: taskyard.v1.ReadExplainFactsRequest
+	(*ReadExplainFactsResponse)(nil),     // 40: taskyard.v1.ReadExplainFactsResponse
+	(*LimitFacts)(nil),                   // 41: taskyard.v1.LimitFacts
+	(*DependencyFacts)(nil),              // 42: taskyard.v1.DependencyFacts
+	(*TaskFacts)(nil),                    // 43: taskyard.v1.TaskFacts
+	(*SlotFacts)(nil),                    // 44: taskyard.v1.SlotFacts
+	(*TenantFacts)(nil),                  // 45: taskyard.v1.TenantFacts
+	(*TaskTypeFacts)(nil),                // 46: taskyard.v1.TaskTypeFacts
+	(*QuarantineFacts)(nil),              // 47: taskyard.v1.QuarantineFacts
+	(*RunnerFacts)(nil),                  // 48: taskyard.v1.RunnerFacts
+	(*Resources)(nil),                    // 49: taskyard.v1.Resources
+	(*durationpb.Duration)(nil),          // 50: google.protobuf.Duration
+	(*Assignment)(nil),                   // 51: taskyard.v1.Assignment
+	(*status.Status)(nil),                // 52: google.rpc.Status
+	(*LeaseRef)(nil),                     // 53: taskyard.v1.LeaseRef
+	(*LeaseVerdict)(nil),                 // 54: taskyard.v1.LeaseVerdict
+	(*RunReport)(nil),                    // 55: taskyard.v1.RunReport
+	(*ReportResult)(nil),                 // 56: taskyard.v1.ReportResult
+	(*ShortRuns)(nil),                    // 57: taskyard.v1.ShortRuns
+	(*LogBatch)(nil),                     // 58: taskyard.v1.LogBatch
+	(*CheckpointChunk)(nil),              // 59: taskyard.v1.CheckpointChunk
+	(*Checkpoint)(nil),                   // 60: taskyard.v1.Checkpoint
+	(*ChildTask)(nil),                    // 61: taskyard.v1.ChildTask
+	(*ChildOutcome)(nil),                 // 62: taskyard.v1.ChildOutcome
+	(*Runner)(nil),                       // 63: taskyard.v1.Runner
+	(*timestamppb.Timestamp)(nil),        // 64: google.protobuf.Timestamp
+	(ExecutionKind)(0),                   // 65: taskyard.v1.ExecutionKind
+	(*Placement)(nil),                    // 66: taskyard.v1.Placement
+	(TenantTier)(0),                      // 67: taskyard.v1.TenantTier
+	(*TaskSpec)(nil),                     // 68: taskyard.v1.TaskSpec
+	(TaskPhase)(0),                       // 69: taskyard.v1.TaskPhase
+	(DependencyCondition)(0),             // 70: taskyard.v1.DependencyCondition
+	(PendingReason)(0),                   // 71: taskyard.v1.PendingReason
 }
 var file_taskyard_v1_lease_service_proto_depIdxs = []int32{
 	1,  // 0: taskyard.v1.ClaimForRunnersRequest.runners:type_name -> taskyard.v1.RunnerClaim
-	45, // 1: taskyard.v1.RunnerClaim.budget:type_name -> taskyard.v1.Resources
-	46, // 2: taskyard.v1.RunnerClaim.lease_duration:type_name -> google.protobuf.Duration
+	49, // 1: taskyard.v1.RunnerClaim.budget:type_name -> taskyard.v1.Resources
+	50, // 2: taskyard.v1.RunnerClaim.lease_duration:type_name -> google.protobuf.Duration
 	2,  // 3: taskyard.v1.RunnerClaim.tenants:type_name -> taskyard.v1.TenantClaim
 	3,  // 4: taskyard.v1.TenantClaim.lanes:type_name -> taskyard.v1.LaneClaim
 	4,  // 5: taskyard.v1.LaneClaim.lane:type_name -> taskyard.v1.LaneKey
-	46, // 6: taskyard.v1.LaneClaim.offset:type_name -> google.protobuf.Duration
-	45, // 7: taskyard.v1.LaneClaim.cost:type_name -> taskyard.v1.Resources
+	50, // 6: taskyard.v1.LaneClaim.offset:type_name -> google.protobuf.Duration
+	49, // 7: taskyard.v1.LaneClaim.cost:type_name -> taskyard.v1.Resources
 	6,  // 8: taskyard.v1.ClaimForRunnersResponse.results:type_name -> taskyard.v1.RunnerClaimResult
-	47, // 9: taskyard.v1.RunnerClaimResult.assignments:type_name -> taskyard.v1.Assignment
+	51, // 9: taskyard.v1.RunnerClaimResult.assignments:type_name -> taskyard.v1.Assignment
 	4,  // 10: taskyard.v1.RunnerClaimResult.drained_lanes:type_name -> taskyard.v1.LaneKey
-	48, // 11: taskyard.v1.RunnerClaimResult.error:type_name -> google.rpc.Status
+	52, // 11: taskyard.v1.RunnerClaimResult.error:type_name -> google.rpc.Status
 	7,  // 12: taskyard.v1.RunnerClaimResult.packed:type_name -> taskyard.v1.PackedAssignments
 	8,  // 13: taskyard.v1.PackedAssignments.workloads:type_name -> taskyard.v1.Workload
-	45, // 14: taskyard.v1.Workload.resources:type_name -> taskyard.v1.Resources
-	49, // 15: taskyard.v1.RenewLeasesRequest.leases:type_name -> taskyard.v1.LeaseRef
-	46, // 16: taskyard.v1.RenewLeasesRequest.lease_duration:type_name -> google.protobuf.Duration
-	50, // 17: taskyard.v1.RenewLeasesResponse.verdicts:type_name -> taskyard.v1.LeaseVerdict
+	49, // 14: taskyard.v1.Workload.resources:type_name -> taskyard.v1.Resources
+	53, // 15: taskyard.v1.RenewLeasesRequest.leases:type_name -> taskyard.v1.LeaseRef
+	50, // 16: taskyard.v1.RenewLeasesRequest.lease_duration:type_name -> google.protobuf.Duration
+	54, // 17: taskyard.v1.RenewLeasesResponse.verdicts:type_name -> taskyard.v1.LeaseVerdict
 	12, // 18: taskyard.v1.ReportRunsRequest.reports:type_name -> taskyard.v1.HolderReport
-	51, // 19: taskyard.v1.HolderReport.report:type_name -> taskyard.v1.RunReport
-	52, // 20: taskyard.v1.ReportRunsResponse.results:type_name -> taskyard.v1.ReportResult
-	53, // 21: taskyard.v1.AppendLogsRequest.batches:type_name -> taskyard.v1.LogBatch
-	48, // 22: taskyard.v1.AppendLogsResponse.results:type_name -> google.rpc.Status
-	54, // 23: taskyard.v1.WriteCheckpointRequest.chunk:type_name -> taskyard.v1.CheckpointChunk
-	55, // 24: taskyard.v1.WriteCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
-	49, // 25: taskyard.v1.ReadLeasedCheckpointRequest.lease:type_name -> taskyard.v1.LeaseRef
-	55, // 26: taskyard.v1.ReadLeasedCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
-	49, // 27: taskyard.v1.CreateChildTasksRequest.lease:type_name -> taskyard.v1.LeaseRef
-	56, // 28: taskyard.v1.CreateChildTasksRequest.children:type_name -> taskyard.v1.ChildTask
-	49, // 29: taskyard.v1.ReadChildOutcomesRequest.lease:type_name -> taskyard.v1.LeaseRef
-	57, // 30: taskyard.v1.ReadChildOutcomesResponse.outcomes:type_name -> taskyard.v1.ChildOutcome
-	31, // 31: taskyard.v1.WatchQueueResponse.lanes:type_name -> taskyard.v1.Lane
-	32, // 32: taskyard.v1.WatchQueueResponse.classes:type_name -> taskyard.v1.PlacementClass
-	33, // 33: taskyard.v1.WatchQueueResponse.tenants:type_name -> taskyard.v1.TenantShare
-	34, // 34: taskyard.v1.WatchQueueResponse.verdicts:type_name -> taskyard.v1.RunnerVerdicts
-	58, // 35: taskyard.v1.WatchQueueResponse.runners:type_name -> taskyard.v1.Runner
-	26, // 36: taskyard.v1.WatchQueueResponse.position:type_name -> taskyard.v1.QueuePosition
-	26, // 37: taskyard.v1.KeepCreditRequest.position:type_name -> taskyard.v1.QueuePosition
-	46, // 38: taskyard.v1.KeepCreditRequest.valid_for:type_name -> google.protobuf.Duration
-	28, // 39: taskyard.v1.KeepCreditRequest.runners:type_name -> taskyard.v1.RunnerCredit
-	46, // 40: taskyard.v1.RunnerCredit.valid_for:type_name -> google.protobuf.Duration
-	46, // 41: taskyard.v1.RunnerCredit.lease_duration:type_name -> google.protobuf.Duration
-	30, // 42: taskyard.v1.KeepCreditResponse.granted:type_name -> taskyard.v1.EagerAssignments
-	47, // 43: taskyard.v1.EagerAssignments.assignments:type_name -> taskyard.v1.Assignment
-	4,  // 44: taskyard.v1.Lane.key:type_name -> taskyard.v1.LaneKey
-	59, // 45: taskyard.v1.Lane.head_ready_time:type_name -> google.protobuf.Timestamp
-	60, // 46: taskyard.v1.PlacementClass.kind:type_name -> taskyard.v1.ExecutionKind
-	61, // 47: taskyard.v1.PlacementClass.placement:type_name -> taskyard.v1.Placement
-	45, // 48: taskyard.v1.PlacementClass.resources:type_name -> taskyard.v1.Resources
-	62, // 49: taskyard.v1.TenantShare.tier:type_name -> taskyard.v1.TenantTier
-	50, // 50: taskyard.v1.RunnerVerdicts.verdicts:type_name -> taskyard.v1.LeaseVerdict
-	63, // 51: taskyard.v1.ReadExplainFactsRequest.spec:type_name -> taskyard.v1.TaskSpec
-	59, // 52: taskyard.v1.ReadExplainFactsResponse.read_time:type_name -> google.protobuf.Timestamp
-	39, // 53: taskyard.v1.ReadExplainFactsResponse.task:type_name -> taskyard.v1.TaskFacts
-	40, // 54: taskyard.v1.ReadExplainFactsResponse.slot:type_name -> taskyard.v1.SlotFacts
-	41, // 55: taskyard.v1.ReadExplainFactsResponse.tenant:type_name -> taskyard.v1.TenantFacts
-	42, // 56: taskyard.v1.ReadExplainFactsResponse.task_type:type_name -> taskyard.v1.TaskTypeFacts
-	32, // 57: taskyard.v1.ReadExplainFactsResponse.placement_class:type_name -> taskyard.v1.PlacementClass
-	43, // 58: taskyard.v1.ReadExplainFactsResponse.quarantine:type_name -> taskyard.v1.QuarantineFacts
-	44, // 59: taskyard.v1.ReadExplainFactsResponse.runners:type_name -> taskyard.v1.RunnerFacts
-	38, // 60: taskyard.v1.ReadExplainFactsResponse.dependencies:type_name -> taskyard.v1.DependencyFacts
-	37, // 61: taskyard.v1.ReadExplainFactsResponse.limits:type_name -> taskyard.v1.LimitFacts
-	59, // 62: taskyard.v1.LimitFacts.open_time:type_name -> google.protobuf.Timestamp
-	64, // 63: taskyard.v1.DependencyFacts.phase:type_name -> taskyard.v1.TaskPhase
-	65, // 64: taskyard.v1.DependencyFacts.when:type_name -> taskyard.v1.DependencyCondition
-	64, // 65: taskyard.v1.TaskFacts.phase:type_name -> taskyard.v1.TaskPhase
-	66, // 66: taskyard.v1.TaskFacts.pending_reason:type_name -> taskyard.v1.PendingReason
-	59, // 67: taskyard.v1.TaskFacts.ready_time:type_name -> google.protobuf.Timestamp
-	59, // 68: taskyard.v1.TaskFacts.next_attempt_time:type_name -> google.protobuf.Timestamp
-	59, // 69: taskyard.v1.TaskFacts.lease_expire_time:type_name -> google.protobuf.Timestamp
-	59, // 70: taskyard.v1.SlotFacts.lease_expire_time:type_name -> google.protobuf.Timestamp
-	33, // 71: taskyard.v1.TenantFacts.share:type_name -> taskyard.v1.TenantShare
-	59, // 72: taskyard.v1.TenantFacts.rate_open_time:type_name -> google.protobuf.Timestamp
-	59, // 73: taskyard.v1.QuarantineFacts.create_time:type_name -> google.protobuf.Timestamp
-	58, // 74: taskyard.v1.RunnerFacts.runner:type_name -> taskyard.v1.Runner
-	45, // 75: taskyard.v1.RunnerFacts.free_resources:type_name -> taskyard.v1.Resources
-	0,  // 76: taskyard.v1.LeaseService.ClaimForRunners:input_type -> taskyard.v1.ClaimForRunnersRequest
-	9,  // 77: taskyard.v1.LeaseService.RenewLeases:input_type -> taskyard.v1.RenewLeasesRequest
-	11, // 78: taskyard.v1.LeaseService.ReportRuns:input_type -> taskyard.v1.ReportRunsRequest
-	14, // 79: taskyard.v1.LeaseService.AppendLogs:input_type -> taskyard.v1.AppendLogsRequest
-	16, // 80: taskyard.v1.LeaseService.WriteCheckpoint:input_type -> taskyard.v1.WriteCheckpointRequest
-	18, // 81: taskyard.v1.LeaseService.ReadLeasedCheckpoint:input_type -> taskyard.v1.ReadLeasedCheckpointRequest
-	20, // 82: taskyard.v1.LeaseService.CreateChildTasks:input_type -> taskyard.v1.CreateChildTasksRequest
-	22, // 83: taskyard.v1.LeaseService.ReadChildOutcomes:input_type -> taskyard.v1.ReadChildOutcomesRequest
-	24, // 84: taskyard.v1.LeaseService.WatchQueue:input_type -> taskyard.v1.WatchQueueRequest
-	27, // 85: taskyard.v1.LeaseService.KeepCredit:input_type -> taskyard.v1.KeepCreditRequest
-	35, // 86: taskyard.v1.LeaseService.ReadExplainFacts:input_type -> taskyard.v1.ReadExplainFactsRequest
-	5,  // 87: taskyard.v1.LeaseService.ClaimForRunners:output_type -> taskyard.v1.ClaimForRunnersResponse
-	10, // 88: taskyard.v1.LeaseService.RenewLeases:output_type -> taskyard.v1.RenewLeasesResponse
-	13, // 89: taskyard.v1.LeaseService.ReportRuns:output_type -> taskyard.v1.ReportRunsResponse
-	15, // 90: taskyard.v1.LeaseService.AppendLogs:output_type -> taskyard.v1.AppendLogsResponse
-	17, // 91: taskyard.v1.LeaseService.WriteCheckpoint:output_type -> taskyard.v1.WriteCheckpointResponse
-	19, // 92: taskyard.v1.LeaseService.ReadLeasedCheckpoint:output_type -> taskyard.v1.ReadLeasedCheckpointResponse
-	21, // 93: taskyard.v1.LeaseService.CreateChildTasks:output_type -> taskyard.v1.CreateChildTasksResponse
-	23, // 94: taskyard.v1.LeaseService.ReadChildOutcomes:output_type -> taskyard.v1.ReadChildOutcomesResponse
-	25, // 95: taskyard.v1.LeaseService.WatchQueue:output_type -> taskyard.v1.WatchQueueResponse
-	29, // 96: taskyard.v1.LeaseService.KeepCredit:output_type -> taskyard.v1.KeepCreditResponse
-	36, // 97: taskyard.v1.LeaseService.ReadExplainFacts:output_type -> taskyard.v1.ReadExplainFactsResponse
-	87, // [87:98] is the sub-list for method output_type
-	76, // [76:87] is the sub-list for method input_type
-	76, // [76:76] is the sub-list for extension type_name
-	76, // [76:76] is the sub-list for extension extendee
-	0,  // [0:76] is the sub-list for field type_name
+	55, // 19: taskyard.v1.HolderReport.report:type_name -> taskyard.v1.RunReport
+	56, // 20: taskyard.v1.ReportRunsResponse.results:type_name -> taskyard.v1.ReportResult
+	15, // 21: taskyard.v1.CompleteRunsRequest.holders:type_name -> taskyard.v1.HolderRuns
+	57, // 22: taskyard.v1.HolderRuns.runs:type_name -> taskyard.v1.ShortRuns
+	17, // 23: taskyard.v1.CompleteRunsResponse.exceptions:type_name -> taskyard.v1.RunException
+	56, // 24: taskyard.v1.RunException.result:type_name -> taskyard.v1.ReportResult
+	58, // 25: taskyard.v1.AppendLogsRequest.batches:type_name -> taskyard.v1.LogBatch
+	52, // 26: taskyard.v1.AppendLogsResponse.results:type_name -> google.rpc.Status
+	59, // 27: taskyard.v1.WriteCheckpointRequest.chunk:type_name -> taskyard.v1.CheckpointChunk
+	60, // 28: taskyard.v1.WriteCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
+	53, // 29: taskyard.v1.ReadLeasedCheckpointRequest.lease:type_name -> taskyard.v1.LeaseRef
+	60, // 30: taskyard.v1.ReadLeasedCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
+	53, // 31: taskyard.v1.CreateChildTasksRequest.lease:type_name -> taskyard.v1.LeaseRef
+	61, // 32: taskyard.v1.CreateChildTasksRequest.children:type_name -> taskyard.v1.ChildTask
+	53, // 33: taskyard.v1.ReadChildOutcomesRequest.lease:type_name -> taskyard.v1.LeaseRef
+	62, // 34: taskyard.v1.ReadChildOutcomesResponse.outcomes:type_name -> taskyard.v1.ChildOutcome
+	35, // 35: taskyard.v1.WatchQueueResponse.lanes:type_name -> taskyard.v1.Lane
+	36, // 36: taskyard.v1.WatchQueueResponse.classes:type_name -> taskyard.v1.PlacementClass
+	37, // 37: taskyard.v1.WatchQueueResponse.tenants:type_name -> taskyard.v1.TenantShare
+	38, // 38: taskyard.v1.WatchQueueResponse.verdicts:type_name -> taskyard.v1.RunnerVerdicts
+	63, // 39: taskyard.v1.WatchQueueResponse.runners:type_name -> taskyard.v1.Runner
+	30, // 40: taskyard.v1.WatchQueueResponse.position:type_name -> taskyard.v1.QueuePosition
+	30, // 41: taskyard.v1.KeepCreditRequest.position:type_name -> taskyard.v1.QueuePosition
+	50, // 42: taskyard.v1.KeepCreditRequest.valid_for:type_name -> google.protobuf.Duration
+	32, // 43: taskyard.v1.KeepCreditRequest.runners:type_name -> taskyard.v1.RunnerCredit
+	50, // 44: taskyard.v1.RunnerCredit.valid_for:type_name -> google.protobuf.Duration
+	50, // 45: taskyard.v1.RunnerCredit.lease_duration:type_name -> google.protobuf.Duration
+	34, // 46: taskyard.v1.KeepCreditResponse.granted:type_name -> taskyard.v1.EagerAssignments
+	51, // 47: taskyard.v1.EagerAssignments.assignments:type_name -> taskyard.v1.Assignment
+	4,  // 48: taskyard.v1.Lane.key:type_name -> taskyard.v1.LaneKey
+	64, // 49: taskyard.v1.Lane.head_ready_time:type_name -> google.protobuf.Timestamp
+	65, // 50: taskyard.v1.PlacementClass.kind:type_name -> taskyard.v1.ExecutionKind
+	66, // 51: taskyard.v1.PlacementClass.placement:type_name -> taskyard.v1.Placement
+	49, // 52: taskyard.v1.PlacementClass.resources:type_name -> taskyard.v1.Resources
+	67, // 53: taskyard.v1.TenantShare.tier:type_name -> taskyard.v1.TenantTier
+	54, // 54: taskyard.v1.RunnerVerdicts.verdicts:type_name -> taskyard.v1.LeaseVerdict
+	68, // 55: taskyard.v1.ReadExplainFactsRequest.spec:type_name -> taskyard.v1.TaskSpec
+	64, // 56: taskyard.v1.ReadExplainFactsResponse.read_time:type_name -> google.protobuf.Timestamp
+	43, // 57: taskyard.v1.ReadExplainFactsResponse.task:type_name -> taskyard.v1.TaskFacts
+	44, // 58: taskyard.v1.ReadExplainFactsResponse.slot:type_name -> taskyard.v1.SlotFacts
+	45, // 59: taskyard.v1.ReadExplainFactsResponse.tenant:type_name -> taskyard.v1.TenantFacts
+	46, // 60: taskyard.v1.ReadExplainFactsResponse.task_type:type_name -> taskyard.v1.TaskTypeFacts
+	36, // 61: taskyard.v1.ReadExplainFactsResponse.placement_class:type_name -> taskyard.v1.PlacementClass
+	47, // 62: taskyard.v1.ReadExplainFactsResponse.quarantine:type_name -> taskyard.v1.QuarantineFacts
+	48, // 63: taskyard.v1.ReadExplainFactsResponse.runners:type_name -> taskyard.v1.RunnerFacts
+	42, // 64: taskyard.v1.ReadExplainFactsResponse.dependencies:type_name -> taskyard.v1.DependencyFacts
+	41, // 65: taskyard.v1.ReadExplainFactsResponse.limits:type_name -> taskyard.v1.LimitFacts
+	64, // 66: taskyard.v1.LimitFacts.open_time:type_name -> google.protobuf.Timestamp
+	69, // 67: taskyard.v1.DependencyFacts.phase:type_name -> taskyard.v1.TaskPhase
+	70, // 68: taskyard.v1.DependencyFacts.when:type_name -> taskyard.v1.DependencyCondition
+	69, // 69: taskyard.v1.TaskFacts.phase:type_name -> taskyard.v1.TaskPhase
+	71, // 70: taskyard.v1.TaskFacts.pending_reason:type_name -> taskyard.v1.PendingReason
+	64, // 71: taskyard.v1.TaskFacts.ready_time:type_name -> google.protobuf.Timestamp
+	64, // 72: taskyard.v1.TaskFacts.next_attempt_time:type_name -> google.protobuf.Timestamp
+	64, // 73: taskyard.v1.TaskFacts.lease_expire_time:type_name -> google.protobuf.Timestamp
+	64, // 74: taskyard.v1.SlotFacts.lease_expire_time:type_name -> google.protobuf.Timestamp
+	37, // 75: taskyard.v1.TenantFacts.share:type_name -> taskyard.v1.TenantShare
+	64, // 76: taskyard.v1.TenantFacts.rate_open_time:type_name -> google.protobuf.Timestamp
+	64, // 77: taskyard.v1.QuarantineFacts.create_time:type_name -> google.protobuf.Timestamp
+	63, // 78: taskyard.v1.RunnerFacts.runner:type_name -> taskyard.v1.Runner
+	49, // 79: taskyard.v1.RunnerFacts.free_resources:type_name -> taskyard.v1.Resources
+	0,  // 80: taskyard.v1.LeaseService.ClaimForRunners:input_type -> taskyard.v1.ClaimForRunnersRequest
+	9,  // 81: taskyard.v1.LeaseService.RenewLeases:input_type -> taskyard.v1.RenewLeasesRequest
+	11, // 82: taskyard.v1.LeaseService.ReportRuns:input_type -> taskyard.v1.ReportRunsRequest
+	14, // 83: taskyard.v1.LeaseService.CompleteRuns:input_type -> taskyard.v1.CompleteRunsRequest
+	18, // 84: taskyard.v1.LeaseService.AppendLogs:input_type -> taskyard.v1.AppendLogsRequest
+	20, // 85: taskyard.v1.LeaseService.WriteCheckpoint:input_type -> taskyard.v1.WriteCheckpointRequest
+	22, // 86: taskyard.v1.LeaseService.ReadLeasedCheckpoint:input_type -> taskyard.v1.ReadLeasedCheckpointRequest
+	24, // 87: taskyard.v1.LeaseService.CreateChildTasks:input_type -> taskyard.v1.CreateChildTasksRequest
+	26, // 88: taskyard.v1.LeaseService.ReadChildOutcomes:input_type -> taskyard.v1.ReadChildOutcomesRequest
+	28, // 89: taskyard.v1.LeaseService.WatchQueue:input_type -> taskyard.v1.WatchQueueRequest
+	31, // 90: taskyard.v1.LeaseService.KeepCredit:input_type -> taskyard.v1.KeepCreditRequest
+	39, // 91: taskyard.v1.LeaseService.ReadExplainFacts:input_type -> taskyard.v1.ReadExplainFactsRequest
+	5,  // 92: taskyard.v1.LeaseService.ClaimForRunners:output_type -> taskyard.v1.ClaimForRunnersResponse
+	10, // 93: taskyard.v1.LeaseService.RenewLeases:output_type -> taskyard.v1.RenewLeasesResponse
+	13, // 94: taskyard.v1.LeaseService.ReportRuns:output_type -> taskyard.v1.ReportRunsResponse
+	16, // 95: taskyard.v1.LeaseService.CompleteRuns:output_type -> taskyard.v1.CompleteRunsResponse
+	19, // 96: taskyard.v1.LeaseService.AppendLogs:output_type -> taskyard.v1.AppendLogsResponse
+	21, // 97: taskyard.v1.LeaseService.WriteCheckpoint:output_type -> taskyard.v1.WriteCheckpointResponse
+	23, // 98: taskyard.v1.LeaseService.ReadLeasedCheckpoint:output_type -> taskyard.v1.ReadLeasedCheckpointResponse
+	25, // 99: taskyard.v1.LeaseService.CreateChildTasks:output_type -> taskyard.v1.CreateChildTasksResponse
+	27, // 100: taskyard.v1.LeaseService.ReadChildOutcomes:output_type -> taskyard.v1.ReadChildOutcomesResponse
+	29, // 101: taskyard.v1.LeaseService.WatchQueue:output_type -> taskyard.v1.WatchQueueResponse
+	33, // 102: taskyard.v1.LeaseService.KeepCredit:output_type -> taskyard.v1.KeepCreditResponse
+	40, // 103: taskyard.v1.LeaseService.ReadExplainFacts:output_type -> taskyard.v1.ReadExplainFactsResponse
+	92, // [92:104] is the sub-list for method output_type
+	80, // [80:92] is the sub-list for method input_type
+	80, // [80:80] is the sub-list for extension type_name
+	80, // [80:80] is the sub-list for extension extendee
+	0,  // [0:80] is the sub-list for field type_name
 }
 
 func init() { file_taskyard_v1_lease_service_proto_init() }
@@ -3808,7 +4046,7 @@ func file_taskyard_v1_lease_service_proto_init() {
 	file_taskyard_v1_runner_proto_init()
 	file_taskyard_v1_task_proto_init()
 	file_taskyard_v1_tenant_proto_init()
-	file_taskyard_v1_lease_service_proto_msgTypes[35].OneofWrappers = []any{
+	file_taskyard_v1_lease_service_proto_msgTypes[39].OneofWrappers = []any{
 		(*ReadExplainFactsRequest_TaskId)(nil),
 		(*ReadExplainFactsRequest_Spec)(nil),
 	}
@@ -3818,7 +4056,7 @@ func file_taskyard_v1_lease_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_taskyard_v1_lease_service_proto_rawDesc), len(file_taskyard_v1_lease_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   45,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -31,6 +31,7 @@ const (
 	LeaseService_ClaimForRunners_FullMethodName      = "/taskyard.v1.LeaseService/ClaimForRunners"
 	LeaseService_RenewLeases_FullMethodName          = "/taskyard.v1.LeaseService/RenewLeases"
 	LeaseService_ReportRuns_FullMethodName           = "/taskyard.v1.LeaseService/ReportRuns"
+	LeaseService_CompleteRuns_FullMethodName         = "/taskyard.v1.LeaseService/CompleteRuns"
 	LeaseService_AppendLogs_FullMethodName           = "/taskyard.v1.LeaseService/AppendLogs"
 	LeaseService_WriteCheckpoint_FullMethodName      = "/taskyard.v1.LeaseService/WriteCheckpoint"
 	LeaseService_ReadLeasedCheckpoint_FullMethodName = "/taskyard.v1.LeaseService/ReadLeasedCheckpoint"
@@ -60,6 +61,10 @@ type LeaseServiceClient interface {
 	// (RESULT_CHECK_PENDING: nothing is applied; send the report again); INVALID_ARGUMENT
 	// (TOO_LARGE: details of progress).
 	ReportRuns(ctx context.Context, in *ReportRunsRequest, opts ...grpc.CallOption) (*ReportRunsResponse, error)
+	// Completes up to 1000 short runs, each on its own, like ReportRuns with start and success of
+	// each.  Safe to repeat.
+	// Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per run: as ReportRuns.
+	CompleteRuns(ctx context.Context, in *CompleteRunsRequest, opts ...grpc.CallOption) (*CompleteRunsResponse, error)
 	// Stores log entries; entries that are stored already are dropped.  Safe to repeat.  Logs of
 	// a finished run are accepted for 10 min.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per batch: FAILED_PRECONDITION (LEASE_NOT_HELD).
@@ -134,6 +139,16 @@ func (c *leaseServiceClient) ReportRuns(ctx context.Context, in *ReportRunsReque
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ReportRunsResponse)
 	err := c.cc.Invoke(ctx, LeaseService_ReportRuns_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *leaseServiceClient) CompleteRuns(ctx context.Context, in *CompleteRunsRequest, opts ...grpc.CallOption) (*CompleteRunsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CompleteRunsResponse)
+	err := c.cc.Invoke(ctx, LeaseService_CompleteRuns_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -263,6 +278,10 @@ type LeaseServiceServer interface {
 	// (RESULT_CHECK_PENDING: nothing is applied; send the report again); INVALID_ARGUMENT
 	// (TOO_LARGE: details of progress).
 	ReportRuns(context.Context, *ReportRunsRequest) (*ReportRunsResponse, error)
+	// Completes up to 1000 short runs, each on its own, like ReportRuns with start and success of
+	// each.  Safe to repeat.
+	// Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per run: as ReportRuns.
+	CompleteRuns(context.Context, *CompleteRunsRequest) (*CompleteRunsResponse, error)
 	// Stores log entries; entries that are stored already are dropped.  Safe to repeat.  Logs of
 	// a finished run are accepted for 10 min.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per batch: FAILED_PRECONDITION (LEASE_NOT_HELD).
@@ -321,6 +340,9 @@ func (UnimplementedLeaseServiceServer) RenewLeases(context.Context, *RenewLeases
 }
 func (UnimplementedLeaseServiceServer) ReportRuns(context.Context, *ReportRunsRequest) (*ReportRunsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReportRuns not implemented")
+}
+func (UnimplementedLeaseServiceServer) CompleteRuns(context.Context, *CompleteRunsRequest) (*CompleteRunsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CompleteRuns not implemented")
 }
 func (UnimplementedLeaseServiceServer) AppendLogs(context.Context, *AppendLogsRequest) (*AppendLogsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method AppendLogs not implemented")
@@ -417,6 +439,24 @@ func _LeaseService_ReportRuns_Handler(srv interface{}, ctx context.Context, dec 
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(LeaseServiceServer).ReportRuns(ctx, req.(*ReportRunsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _LeaseService_CompleteRuns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CompleteRunsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LeaseServiceServer).CompleteRuns(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: LeaseService_CompleteRuns_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LeaseServiceServer).CompleteRuns(ctx, req.(*CompleteRunsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -547,6 +587,10 @@ var LeaseService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ReportRuns",
 			Handler:    _LeaseService_ReportRuns_Handler,
+		},
+		{
+			MethodName: "CompleteRuns",
+			Handler:    _LeaseService_CompleteRuns_Handler,
 		},
 		{
 			MethodName: "AppendLogs",

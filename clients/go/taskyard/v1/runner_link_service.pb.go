@@ -275,6 +275,7 @@ type ConnectRequest struct {
 	//	*ConnectRequest_Logs
 	//	*ConnectRequest_CheckpointChunk
 	//	*ConnectRequest_Goodbye
+	//	*ConnectRequest_ShortRuns
 	Message       isConnectRequest_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -371,6 +372,15 @@ func (x *ConnectRequest) GetGoodbye() *RunnerGoodbye {
 	return nil
 }
 
+func (x *ConnectRequest) GetShortRuns() *ShortRuns {
+	if x != nil {
+		if x, ok := x.Message.(*ConnectRequest_ShortRuns); ok {
+			return x.ShortRuns
+		}
+	}
+	return nil
+}
+
 type isConnectRequest_Message interface {
 	isConnectRequest_Message()
 }
@@ -405,6 +415,12 @@ type ConnectRequest_Goodbye struct {
 	Goodbye *RunnerGoodbye `protobuf:"bytes,6,opt,name=goodbye,proto3,oneof"`
 }
 
+type ConnectRequest_ShortRuns struct {
+	// Spooled reports of runs that ended well before their start was sent; only if
+	// Welcome.short_runs.  Their seqs ascend together with those of `reports`.
+	ShortRuns *ShortRuns `protobuf:"bytes,7,opt,name=short_runs,json=shortRuns,proto3,oneof"`
+}
+
 func (*ConnectRequest_Hello) isConnectRequest_Message() {}
 
 func (*ConnectRequest_Heartbeat) isConnectRequest_Message() {}
@@ -416,6 +432,8 @@ func (*ConnectRequest_Logs) isConnectRequest_Message() {}
 func (*ConnectRequest_CheckpointChunk) isConnectRequest_Message() {}
 
 func (*ConnectRequest_Goodbye) isConnectRequest_Message() {}
+
+func (*ConnectRequest_ShortRuns) isConnectRequest_Message() {}
 
 // From the scheduler.
 type ConnectResponse struct {
@@ -892,7 +910,9 @@ type Welcome struct {
 	// A drain in force.
 	Drain *DrainRequest `protobuf:"bytes,10,opt,name=drain,proto3" json:"drain,omitempty"`
 	// Tenants whose tasks the runner's key lets it claim.  Empty: all.
-	Tenants       []string `protobuf:"bytes,11,rep,name=tenants,proto3" json:"tenants,omitempty"`
+	Tenants []string `protobuf:"bytes,11,rep,name=tenants,proto3" json:"tenants,omitempty"`
+	// The scheduler takes ShortRuns.  An agent may use reports all the same.
+	ShortRuns     bool `protobuf:"varint,12,opt,name=short_runs,json=shortRuns,proto3" json:"short_runs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1002,6 +1022,13 @@ func (x *Welcome) GetTenants() []string {
 		return x.Tenants
 	}
 	return nil
+}
+
+func (x *Welcome) GetShortRuns() bool {
+	if x != nil {
+		return x.ShortRuns
+	}
+	return false
 }
 
 // Work.
@@ -2324,14 +2351,16 @@ var File_taskyard_v1_runner_link_service_proto protoreflect.FileDescriptor
 
 const file_taskyard_v1_runner_link_service_proto_rawDesc = "" +
 	"\n" +
-	"%taskyard/v1/runner_link_service.proto\x12\vtaskyard.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17google/rpc/status.proto\x1a\x1ctaskyard/v1/checkpoint.proto\x1a\x18taskyard/v1/common.proto\x1a\x17taskyard/v1/lease.proto\x1a\x18taskyard/v1/runner.proto\"\xe5\x02\n" +
+	"%taskyard/v1/runner_link_service.proto\x12\vtaskyard.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17google/rpc/status.proto\x1a\x1ctaskyard/v1/checkpoint.proto\x1a\x18taskyard/v1/common.proto\x1a\x17taskyard/v1/lease.proto\x1a\x18taskyard/v1/runner.proto\"\x9e\x03\n" +
 	"\x0eConnectRequest\x12*\n" +
 	"\x05hello\x18\x01 \x01(\v2\x12.taskyard.v1.HelloH\x00R\x05hello\x126\n" +
 	"\theartbeat\x18\x02 \x01(\v2\x16.taskyard.v1.HeartbeatH\x00R\theartbeat\x124\n" +
 	"\areports\x18\x03 \x01(\v2\x18.taskyard.v1.ReportBatchH\x00R\areports\x12+\n" +
 	"\x04logs\x18\x04 \x01(\v2\x15.taskyard.v1.LogBatchH\x00R\x04logs\x12I\n" +
 	"\x10checkpoint_chunk\x18\x05 \x01(\v2\x1c.taskyard.v1.CheckpointChunkH\x00R\x0fcheckpointChunk\x126\n" +
-	"\agoodbye\x18\x06 \x01(\v2\x1a.taskyard.v1.RunnerGoodbyeH\x00R\agoodbyeB\t\n" +
+	"\agoodbye\x18\x06 \x01(\v2\x1a.taskyard.v1.RunnerGoodbyeH\x00R\agoodbye\x127\n" +
+	"\n" +
+	"short_runs\x18\a \x01(\v2\x16.taskyard.v1.ShortRunsH\x00R\tshortRunsB\t\n" +
 	"\amessage\"\xe1\x04\n" +
 	"\x0fConnectResponse\x120\n" +
 	"\awelcome\x18\x01 \x01(\v2\x14.taskyard.v1.WelcomeH\x00R\awelcome\x12<\n" +
@@ -2363,7 +2392,7 @@ const file_taskyard_v1_runner_link_service_proto_rawDesc = "" +
 	"\bHeldTask\x12+\n" +
 	"\x05lease\x18\x01 \x01(\v2\x15.taskyard.v1.LeaseRefR\x05lease\x12,\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x16.taskyard.v1.HeldStateR\x05state\x121\n" +
-	"\bprogress\x18\x03 \x01(\v2\x15.taskyard.v1.ProgressR\bprogress\"\x9a\x04\n" +
+	"\bprogress\x18\x03 \x01(\v2\x15.taskyard.v1.ProgressR\bprogress\"\xb9\x04\n" +
 	"\aWelcome\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12#\n" +
@@ -2377,7 +2406,9 @@ const file_taskyard_v1_runner_link_service_proto_rawDesc = "" +
 	"\x0fmax_session_age\x18\t \x01(\v2\x19.google.protobuf.DurationR\rmaxSessionAge\x12/\n" +
 	"\x05drain\x18\n" +
 	" \x01(\v2\x19.taskyard.v1.DrainRequestR\x05drain\x12\x18\n" +
-	"\atenants\x18\v \x03(\tR\atenants\"H\n" +
+	"\atenants\x18\v \x03(\tR\atenants\x12\x1d\n" +
+	"\n" +
+	"short_runs\x18\f \x01(\bR\tshortRuns\"H\n" +
 	"\vAssignments\x129\n" +
 	"\vassignments\x18\x01 \x03(\v2\x17.taskyard.v1.AssignmentR\vassignments\"\xf0\x02\n" +
 	"\tHeartbeat\x12!\n" +
@@ -2534,19 +2565,20 @@ var file_taskyard_v1_runner_link_service_proto_goTypes = []any{
 	(*FetchChildOutcomesResponse)(nil), // 29: taskyard.v1.FetchChildOutcomesResponse
 	(*LogBatch)(nil),                   // 30: taskyard.v1.LogBatch
 	(*CheckpointChunk)(nil),            // 31: taskyard.v1.CheckpointChunk
-	(*RunnerRegistration)(nil),         // 32: taskyard.v1.RunnerRegistration
-	(*Resources)(nil),                  // 33: taskyard.v1.Resources
-	(*LeaseRef)(nil),                   // 34: taskyard.v1.LeaseRef
-	(*Progress)(nil),                   // 35: taskyard.v1.Progress
-	(*durationpb.Duration)(nil),        // 36: google.protobuf.Duration
-	(*LeaseVerdict)(nil),               // 37: taskyard.v1.LeaseVerdict
-	(*DrainRequest)(nil),               // 38: taskyard.v1.DrainRequest
-	(*Assignment)(nil),                 // 39: taskyard.v1.Assignment
-	(*RunReport)(nil),                  // 40: taskyard.v1.RunReport
-	(*status.Status)(nil),              // 41: google.rpc.Status
-	(*Checkpoint)(nil),                 // 42: taskyard.v1.Checkpoint
-	(*ChildTask)(nil),                  // 43: taskyard.v1.ChildTask
-	(*ChildOutcome)(nil),               // 44: taskyard.v1.ChildOutcome
+	(*ShortRuns)(nil),                  // 32: taskyard.v1.ShortRuns
+	(*RunnerRegistration)(nil),         // 33: taskyard.v1.RunnerRegistration
+	(*Resources)(nil),                  // 34: taskyard.v1.Resources
+	(*LeaseRef)(nil),                   // 35: taskyard.v1.LeaseRef
+	(*Progress)(nil),                   // 36: taskyard.v1.Progress
+	(*durationpb.Duration)(nil),        // 37: google.protobuf.Duration
+	(*LeaseVerdict)(nil),               // 38: taskyard.v1.LeaseVerdict
+	(*DrainRequest)(nil),               // 39: taskyard.v1.DrainRequest
+	(*Assignment)(nil),                 // 40: taskyard.v1.Assignment
+	(*RunReport)(nil),                  // 41: taskyard.v1.RunReport
+	(*status.Status)(nil),              // 42: google.rpc.Status
+	(*Checkpoint)(nil),                 // 43: taskyard.v1.Checkpoint
+	(*ChildTask)(nil),                  // 44: taskyard.v1.ChildTask
+	(*ChildOutcome)(nil),               // 45: taskyard.v1.ChildOutcome
 }
 var file_taskyard_v1_runner_link_service_proto_depIdxs = []int32{
 	5,  // 0: taskyard.v1.ConnectRequest.hello:type_name -> taskyard.v1.Hello
@@ -2555,73 +2587,74 @@ var file_taskyard_v1_runner_link_service_proto_depIdxs = []int32{
 	30, // 3: taskyard.v1.ConnectRequest.logs:type_name -> taskyard.v1.LogBatch
 	31, // 4: taskyard.v1.ConnectRequest.checkpoint_chunk:type_name -> taskyard.v1.CheckpointChunk
 	22, // 5: taskyard.v1.ConnectRequest.goodbye:type_name -> taskyard.v1.RunnerGoodbye
-	8,  // 6: taskyard.v1.ConnectResponse.welcome:type_name -> taskyard.v1.Welcome
-	9,  // 7: taskyard.v1.ConnectResponse.assignments:type_name -> taskyard.v1.Assignments
-	11, // 8: taskyard.v1.ConnectResponse.heartbeat_ack:type_name -> taskyard.v1.HeartbeatAck
-	13, // 9: taskyard.v1.ConnectResponse.report_ack:type_name -> taskyard.v1.ReportAck
-	18, // 10: taskyard.v1.ConnectResponse.command:type_name -> taskyard.v1.Command
-	15, // 11: taskyard.v1.ConnectResponse.log_ack:type_name -> taskyard.v1.LogAck
-	17, // 12: taskyard.v1.ConnectResponse.checkpoint_ack:type_name -> taskyard.v1.CheckpointAck
-	21, // 13: taskyard.v1.ConnectResponse.flow:type_name -> taskyard.v1.FlowControl
-	23, // 14: taskyard.v1.ConnectResponse.goodbye:type_name -> taskyard.v1.ServerGoodbye
-	16, // 15: taskyard.v1.ConnectResponse.checkpoint_retry:type_name -> taskyard.v1.CheckpointRetry
-	32, // 16: taskyard.v1.Hello.registration:type_name -> taskyard.v1.RunnerRegistration
-	6,  // 17: taskyard.v1.Hello.free:type_name -> taskyard.v1.Capacity
-	7,  // 18: taskyard.v1.Hello.held:type_name -> taskyard.v1.HeldTask
-	33, // 19: taskyard.v1.Capacity.resources:type_name -> taskyard.v1.Resources
-	34, // 20: taskyard.v1.HeldTask.lease:type_name -> taskyard.v1.LeaseRef
-	0,  // 21: taskyard.v1.HeldTask.state:type_name -> taskyard.v1.HeldState
-	35, // 22: taskyard.v1.HeldTask.progress:type_name -> taskyard.v1.Progress
-	36, // 23: taskyard.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
-	36, // 24: taskyard.v1.Welcome.lease_duration:type_name -> google.protobuf.Duration
-	21, // 25: taskyard.v1.Welcome.flow:type_name -> taskyard.v1.FlowControl
-	37, // 26: taskyard.v1.Welcome.verdicts:type_name -> taskyard.v1.LeaseVerdict
-	36, // 27: taskyard.v1.Welcome.max_session_age:type_name -> google.protobuf.Duration
-	38, // 28: taskyard.v1.Welcome.drain:type_name -> taskyard.v1.DrainRequest
-	39, // 29: taskyard.v1.Assignments.assignments:type_name -> taskyard.v1.Assignment
-	6,  // 30: taskyard.v1.Heartbeat.free:type_name -> taskyard.v1.Capacity
-	7,  // 31: taskyard.v1.Heartbeat.changed:type_name -> taskyard.v1.HeldTask
-	34, // 32: taskyard.v1.Heartbeat.dropped:type_name -> taskyard.v1.LeaseRef
-	32, // 33: taskyard.v1.Heartbeat.registration:type_name -> taskyard.v1.RunnerRegistration
-	36, // 34: taskyard.v1.HeartbeatAck.lease_ttl:type_name -> google.protobuf.Duration
-	37, // 35: taskyard.v1.HeartbeatAck.verdicts:type_name -> taskyard.v1.LeaseVerdict
-	36, // 36: taskyard.v1.HeartbeatAck.heartbeat_interval:type_name -> google.protobuf.Duration
-	40, // 37: taskyard.v1.ReportBatch.reports:type_name -> taskyard.v1.RunReport
-	14, // 38: taskyard.v1.ReportAck.rejections:type_name -> taskyard.v1.ReportRejection
-	34, // 39: taskyard.v1.ReportRejection.lease:type_name -> taskyard.v1.LeaseRef
-	41, // 40: taskyard.v1.ReportRejection.status:type_name -> google.rpc.Status
-	34, // 41: taskyard.v1.LogAck.lease:type_name -> taskyard.v1.LeaseRef
-	41, // 42: taskyard.v1.LogAck.status:type_name -> google.rpc.Status
-	34, // 43: taskyard.v1.CheckpointRetry.lease:type_name -> taskyard.v1.LeaseRef
-	41, // 44: taskyard.v1.CheckpointRetry.status:type_name -> google.rpc.Status
-	34, // 45: taskyard.v1.CheckpointAck.lease:type_name -> taskyard.v1.LeaseRef
-	41, // 46: taskyard.v1.CheckpointAck.status:type_name -> google.rpc.Status
-	19, // 47: taskyard.v1.Command.leases:type_name -> taskyard.v1.LeaseVerdicts
-	38, // 48: taskyard.v1.Command.drain:type_name -> taskyard.v1.DrainRequest
-	20, // 49: taskyard.v1.Command.undrain:type_name -> taskyard.v1.UndrainCommand
-	37, // 50: taskyard.v1.LeaseVerdicts.verdicts:type_name -> taskyard.v1.LeaseVerdict
-	1,  // 51: taskyard.v1.RunnerGoodbye.reason:type_name -> taskyard.v1.RunnerGoodbyeReason
-	2,  // 52: taskyard.v1.ServerGoodbye.reason:type_name -> taskyard.v1.ServerGoodbyeReason
-	36, // 53: taskyard.v1.ServerGoodbye.reconnect_after:type_name -> google.protobuf.Duration
-	34, // 54: taskyard.v1.DownloadCheckpointRequest.lease:type_name -> taskyard.v1.LeaseRef
-	42, // 55: taskyard.v1.DownloadCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
-	34, // 56: taskyard.v1.SubmitChildTasksRequest.lease:type_name -> taskyard.v1.LeaseRef
-	43, // 57: taskyard.v1.SubmitChildTasksRequest.children:type_name -> taskyard.v1.ChildTask
-	34, // 58: taskyard.v1.FetchChildOutcomesRequest.lease:type_name -> taskyard.v1.LeaseRef
-	44, // 59: taskyard.v1.FetchChildOutcomesResponse.outcomes:type_name -> taskyard.v1.ChildOutcome
-	3,  // 60: taskyard.v1.RunnerLinkService.Connect:input_type -> taskyard.v1.ConnectRequest
-	24, // 61: taskyard.v1.RunnerLinkService.DownloadCheckpoint:input_type -> taskyard.v1.DownloadCheckpointRequest
-	26, // 62: taskyard.v1.RunnerLinkService.SubmitChildTasks:input_type -> taskyard.v1.SubmitChildTasksRequest
-	28, // 63: taskyard.v1.RunnerLinkService.FetchChildOutcomes:input_type -> taskyard.v1.FetchChildOutcomesRequest
-	4,  // 64: taskyard.v1.RunnerLinkService.Connect:output_type -> taskyard.v1.ConnectResponse
-	25, // 65: taskyard.v1.RunnerLinkService.DownloadCheckpoint:output_type -> taskyard.v1.DownloadCheckpointResponse
-	27, // 66: taskyard.v1.RunnerLinkService.SubmitChildTasks:output_type -> taskyard.v1.SubmitChildTasksResponse
-	29, // 67: taskyard.v1.RunnerLinkService.FetchChildOutcomes:output_type -> taskyard.v1.FetchChildOutcomesResponse
-	64, // [64:68] is the sub-list for method output_type
-	60, // [60:64] is the sub-list for method input_type
-	60, // [60:60] is the sub-list for extension type_name
-	60, // [60:60] is the sub-list for extension extendee
-	0,  // [0:60] is the sub-list for field type_name
+	32, // 6: taskyard.v1.ConnectRequest.short_runs:type_name -> taskyard.v1.ShortRuns
+	8,  // 7: taskyard.v1.ConnectResponse.welcome:type_name -> taskyard.v1.Welcome
+	9,  // 8: taskyard.v1.ConnectResponse.assignments:type_name -> taskyard.v1.Assignments
+	11, // 9: taskyard.v1.ConnectResponse.heartbeat_ack:type_name -> taskyard.v1.HeartbeatAck
+	13, // 10: taskyard.v1.ConnectResponse.report_ack:type_name -> taskyard.v1.ReportAck
+	18, // 11: taskyard.v1.ConnectResponse.command:type_name -> taskyard.v1.Command
+	15, // 12: taskyard.v1.ConnectResponse.log_ack:type_name -> taskyard.v1.LogAck
+	17, // 13: taskyard.v1.ConnectResponse.checkpoint_ack:type_name -> taskyard.v1.CheckpointAck
+	21, // 14: taskyard.v1.ConnectResponse.flow:type_name -> taskyard.v1.FlowControl
+	23, // 15: taskyard.v1.ConnectResponse.goodbye:type_name -> taskyard.v1.ServerGoodbye
+	16, // 16: taskyard.v1.ConnectResponse.checkpoint_retry:type_name -> taskyard.v1.CheckpointRetry
+	33, // 17: taskyard.v1.Hello.registration:type_name -> taskyard.v1.RunnerRegistration
+	6,  // 18: taskyard.v1.Hello.free:type_name -> taskyard.v1.Capacity
+	7,  // 19: taskyard.v1.Hello.held:type_name -> taskyard.v1.HeldTask
+	34, // 20: taskyard.v1.Capacity.resources:type_name -> taskyard.v1.Resources
+	35, // 21: taskyard.v1.HeldTask.lease:type_name -> taskyard.v1.LeaseRef
+	0,  // 22: taskyard.v1.HeldTask.state:type_name -> taskyard.v1.HeldState
+	36, // 23: taskyard.v1.HeldTask.progress:type_name -> taskyard.v1.Progress
+	37, // 24: taskyard.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
+	37, // 25: taskyard.v1.Welcome.lease_duration:type_name -> google.protobuf.Duration
+	21, // 26: taskyard.v1.Welcome.flow:type_name -> taskyard.v1.FlowControl
+	38, // 27: taskyard.v1.Welcome.verdicts:type_name -> taskyard.v1.LeaseVerdict
+	37, // 28: taskyard.v1.Welcome.max_session_age:type_name -> google.protobuf.Duration
+	39, // 29: taskyard.v1.Welcome.drain:type_name -> taskyard.v1.DrainRequest
+	40, // 30: taskyard.v1.Assignments.assignments:type_name -> taskyard.v1.Assignment
+	6,  // 31: taskyard.v1.Heartbeat.free:type_name -> taskyard.v1.Capacity
+	7,  // 32: taskyard.v1.Heartbeat.changed:type_name -> taskyard.v1.HeldTask
+	35, // 33: taskyard.v1.Heartbeat.dropped:type_name -> taskyard.v1.LeaseRef
+	33, // 34: taskyard.v1.Heartbeat.registration:type_name -> taskyard.v1.RunnerRegistration
+	37, // 35: taskyard.v1.HeartbeatAck.lease_ttl:type_name -> google.protobuf.Duration
+	38, // 36: taskyard.v1.HeartbeatAck.verdicts:type_name -> taskyard.v1.LeaseVerdict
+	37, // 37: taskyard.v1.HeartbeatAck.heartbeat_interval:type_name -> google.protobuf.Duration
+	41, // 38: taskyard.v1.ReportBatch.reports:type_name -> taskyard.v1.RunReport
+	14, // 39: taskyard.v1.ReportAck.rejections:type_name -> taskyard.v1.ReportRejection
+	35, // 40: taskyard.v1.ReportRejection.lease:type_name -> taskyard.v1.LeaseRef
+	42, // 41: taskyard.v1.ReportRejection.status:type_name -> google.rpc.Status
+	35, // 42: taskyard.v1.LogAck.lease:type_name -> taskyard.v1.LeaseRef
+	42, // 43: taskyard.v1.LogAck.status:type_name -> google.rpc.Status
+	35, // 44: taskyard.v1.CheckpointRetry.lease:type_name -> taskyard.v1.LeaseRef
+	42, // 45: taskyard.v1.CheckpointRetry.status:type_name -> google.rpc.Status
+	35, // 46: taskyard.v1.CheckpointAck.lease:type_name -> taskyard.v1.LeaseRef
+	42, // 47: taskyard.v1.CheckpointAck.status:type_name -> google.rpc.Status
+	19, // 48: taskyard.v1.Command.leases:type_name -> taskyard.v1.LeaseVerdicts
+	39, // 49: taskyard.v1.Command.drain:type_name -> taskyard.v1.DrainRequest
+	20, // 50: taskyard.v1.Command.undrain:type_name -> taskyard.v1.UndrainCommand
+	38, // 51: taskyard.v1.LeaseVerdicts.verdicts:type_name -> taskyard.v1.LeaseVerdict
+	1,  // 52: taskyard.v1.RunnerGoodbye.reason:type_name -> taskyard.v1.RunnerGoodbyeReason
+	2,  // 53: taskyard.v1.ServerGoodbye.reason:type_name -> taskyard.v1.ServerGoodbyeReason
+	37, // 54: taskyard.v1.ServerGoodbye.reconnect_after:type_name -> google.protobuf.Duration
+	35, // 55: taskyard.v1.DownloadCheckpointRequest.lease:type_name -> taskyard.v1.LeaseRef
+	43, // 56: taskyard.v1.DownloadCheckpointResponse.checkpoint:type_name -> taskyard.v1.Checkpoint
+	35, // 57: taskyard.v1.SubmitChildTasksRequest.lease:type_name -> taskyard.v1.LeaseRef
+	44, // 58: taskyard.v1.SubmitChildTasksRequest.children:type_name -> taskyard.v1.ChildTask
+	35, // 59: taskyard.v1.FetchChildOutcomesRequest.lease:type_name -> taskyard.v1.LeaseRef
+	45, // 60: taskyard.v1.FetchChildOutcomesResponse.outcomes:type_name -> taskyard.v1.ChildOutcome
+	3,  // 61: taskyard.v1.RunnerLinkService.Connect:input_type -> taskyard.v1.ConnectRequest
+	24, // 62: taskyard.v1.RunnerLinkService.DownloadCheckpoint:input_type -> taskyard.v1.DownloadCheckpointRequest
+	26, // 63: taskyard.v1.RunnerLinkService.SubmitChildTasks:input_type -> taskyard.v1.SubmitChildTasksRequest
+	28, // 64: taskyard.v1.RunnerLinkService.FetchChildOutcomes:input_type -> taskyard.v1.FetchChildOutcomesRequest
+	4,  // 65: taskyard.v1.RunnerLinkService.Connect:output_type -> taskyard.v1.ConnectResponse
+	25, // 66: taskyard.v1.RunnerLinkService.DownloadCheckpoint:output_type -> taskyard.v1.DownloadCheckpointResponse
+	27, // 67: taskyard.v1.RunnerLinkService.SubmitChildTasks:output_type -> taskyard.v1.SubmitChildTasksResponse
+	29, // 68: taskyard.v1.RunnerLinkService.FetchChildOutcomes:output_type -> taskyard.v1.FetchChildOutcomesResponse
+	65, // [65:69] is the sub-list for method output_type
+	61, // [61:65] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_taskyard_v1_runner_link_service_proto_init() }
@@ -2640,6 +2673,7 @@ func file_taskyard_v1_runner_link_service_proto_init() {
 		(*ConnectRequest_Logs)(nil),
 		(*ConnectRequest_CheckpointChunk)(nil),
 		(*ConnectRequest_Goodbye)(nil),
+		(*ConnectRequest_ShortRuns)(nil),
 	}
 	file_taskyard_v1_runner_link_service_proto_msgTypes[1].OneofWrappers = []any{
 		(*ConnectResponse_Welcome)(nil),

@@ -623,6 +623,85 @@ class RunReleased(_message.Message):
 Global___RunReleased: _TypeAlias = RunReleased  # noqa: Y015
 
 @_typing.final
+class ShortRuns(_message.Message):
+    """Runs that a runner started and that ended well before their start was reported, in columns: element
+    n of each list belongs to run n.  It says the same as a RunReport for each, with start and
+    succeeded, at a fraction of the cost.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FIRST_SEQ_FIELD_NUMBER: _builtins.int
+    TASKS_FIELD_NUMBER: _builtins.int
+    GENERATIONS_FIELD_NUMBER: _builtins.int
+    LEASE_IDS_FIELD_NUMBER: _builtins.int
+    START_TIMES_FIELD_NUMBER: _builtins.int
+    END_TIMES_FIELD_NUMBER: _builtins.int
+    EXIT_CODES_FIELD_NUMBER: _builtins.int
+    RESULTS_FIELD_NUMBER: _builtins.int
+    LOG_SEQUENCES_FIELD_NUMBER: _builtins.int
+    START_CHECKPOINTS_FIELD_NUMBER: _builtins.int
+    first_seq: _builtins.int
+    """Position of the first one in the runner's spool; the others follow one by one."""
+    @_builtins.property
+    def tasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """tenants/{tenant}/tasks/{task}"""
+
+    @_builtins.property
+    def generations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Fencing generations."""
+
+    @_builtins.property
+    def lease_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """As LeaseRef.lease_id."""
+
+    @_builtins.property
+    def start_times(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Microseconds since 1970 on the holder's clock, clamped like RunReport.time."""
+
+    @_builtins.property
+    def end_times(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """As start_times, not before them."""
+
+    @_builtins.property
+    def exit_codes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Empty: none has an exit code."""
+
+    @_builtins.property
+    def results(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """TaskResult, encoded; an empty element is a run without one.  Empty: none has a result."""
+
+    @_builtins.property
+    def log_sequences(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """As RunReport.log_sequence.  Empty: unknown."""
+
+    @_builtins.property
+    def start_checkpoints(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """As RunStarted.checkpoint_sequence.  Empty: all began from scratch."""
+
+    def __init__(
+        self,
+        *,
+        first_seq: _builtins.int = ...,
+        tasks: _abc.Iterable[_builtins.str] | None = ...,
+        generations: _abc.Iterable[_builtins.int] | None = ...,
+        lease_ids: _abc.Iterable[_builtins.int] | None = ...,
+        start_times: _abc.Iterable[_builtins.int] | None = ...,
+        end_times: _abc.Iterable[_builtins.int] | None = ...,
+        exit_codes: _abc.Iterable[_builtins.int] | None = ...,
+        results: _abc.Iterable[_builtins.bytes] | None = ...,
+        log_sequences: _abc.Iterable[_builtins.int] | None = ...,
+        start_checkpoints: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_times", b"end_times", "exit_codes", b"exit_codes", "first_seq", b"first_seq", "generations", b"generations", "lease_ids", b"lease_ids", "log_sequences", b"log_sequences", "results", b"results", "start_checkpoints", b"start_checkpoints", "start_times", b"start_times", "tasks", b"tasks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ShortRuns: _TypeAlias = ShortRuns  # noqa: Y015
+
+@_typing.final
 class ReportResult(_message.Message):
     """What became of one report."""
 

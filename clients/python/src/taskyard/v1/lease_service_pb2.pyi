@@ -512,6 +512,116 @@ class ReportRunsResponse(_message.Message):
 Global___ReportRunsResponse: _TypeAlias = ReportRunsResponse  # noqa: Y015
 
 @_typing.final
+class CompleteRunsRequest(_message.Message):
+    """Request of CompleteRuns."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HOLDERS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def holders(self) -> _containers.RepeatedCompositeFieldContainer[Global___HolderRuns]:
+        """At most one element for each runner, and 1000 runs in all."""
+
+    def __init__(
+        self,
+        *,
+        holders: _abc.Iterable[Global___HolderRuns] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["holders", b"holders"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CompleteRunsRequest: _TypeAlias = CompleteRunsRequest  # noqa: Y015
+
+@_typing.final
+class HolderRuns(_message.Message):
+    """Short runs and the runner that they ran on."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUNNER_ID_FIELD_NUMBER: _builtins.int
+    RUNS_FIELD_NUMBER: _builtins.int
+    runner_id: _builtins.str
+    """Authenticated holder."""
+    @_builtins.property
+    def runs(self) -> _lease_pb2.ShortRuns:
+        """The runs."""
+
+    def __init__(
+        self,
+        *,
+        runner_id: _builtins.str = ...,
+        runs: _lease_pb2.ShortRuns | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["runs", b"runs"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["runner_id", b"runner_id", "runs", b"runs"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HolderRuns: _TypeAlias = HolderRuns  # noqa: Y015
+
+@_typing.final
+class CompleteRunsResponse(_message.Message):
+    """Response of CompleteRuns."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXCEPTIONS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def exceptions(self) -> _containers.RepeatedCompositeFieldContainer[Global___RunException]:
+        """Those that were not completed by this call, by their place in the request; all others have
+        SUCCEEDED.
+        """
+
+    def __init__(
+        self,
+        *,
+        exceptions: _abc.Iterable[Global___RunException] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["exceptions", b"exceptions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CompleteRunsResponse: _TypeAlias = CompleteRunsResponse  # noqa: Y015
+
+@_typing.final
+class RunException(_message.Message):
+    """A run that was not completed by the call."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HOLDER_FIELD_NUMBER: _builtins.int
+    RUN_FIELD_NUMBER: _builtins.int
+    RESULT_FIELD_NUMBER: _builtins.int
+    holder: _builtins.int
+    """Place of its holder in the request."""
+    run: _builtins.int
+    """Its place among the runs of that holder."""
+    @_builtins.property
+    def result(self) -> _lease_pb2.ReportResult:
+        """As of a report of its start and success: it may be a duplicate, or have another phase."""
+
+    def __init__(
+        self,
+        *,
+        holder: _builtins.int = ...,
+        run: _builtins.int = ...,
+        result: _lease_pb2.ReportResult | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["result", b"result"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["holder", b"holder", "result", b"result", "run", b"run"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RunException: _TypeAlias = RunException  # noqa: Y015
+
+@_typing.final
 class AppendLogsRequest(_message.Message):
     """Request of AppendLogs."""
 

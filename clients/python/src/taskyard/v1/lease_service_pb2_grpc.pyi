@@ -57,6 +57,11 @@ class LeaseServiceStub:
     (RESULT_CHECK_PENDING: nothing is applied; send the report again); INVALID_ARGUMENT
     (TOO_LARGE: details of progress).
     """
+    CompleteRuns: _grpc.UnaryUnaryMultiCallable[_lease_service_pb2.CompleteRunsRequest, _lease_service_pb2.CompleteRunsResponse]
+    """Completes up to 1000 short runs, each on its own, like ReportRuns with start and success of
+    each.  Safe to repeat.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per run: as ReportRuns.
+    """
     AppendLogs: _grpc.UnaryUnaryMultiCallable[_lease_service_pb2.AppendLogsRequest, _lease_service_pb2.AppendLogsResponse]
     """Stores log entries; entries that are stored already are dropped.  Safe to repeat.  Logs of
     a finished run are accepted for 10 min.
@@ -126,6 +131,11 @@ class LeaseServiceAsyncStub(LeaseServiceStub):
     FAILED_PRECONDITION (LEASE_NOT_HELD, TASK_TERMINAL, PHASE_CONFLICT); NOT_FOUND; UNAVAILABLE
     (RESULT_CHECK_PENDING: nothing is applied; send the report again); INVALID_ARGUMENT
     (TOO_LARGE: details of progress).
+    """
+    CompleteRuns: _aio.UnaryUnaryMultiCallable[_lease_service_pb2.CompleteRunsRequest, _lease_service_pb2.CompleteRunsResponse]  # type: ignore[assignment]
+    """Completes up to 1000 short runs, each on its own, like ReportRuns with start and success of
+    each.  Safe to repeat.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per run: as ReportRuns.
     """
     AppendLogs: _aio.UnaryUnaryMultiCallable[_lease_service_pb2.AppendLogsRequest, _lease_service_pb2.AppendLogsResponse]  # type: ignore[assignment]
     """Stores log entries; entries that are stored already are dropped.  Safe to repeat.  Logs of
@@ -208,6 +218,16 @@ class LeaseServiceServicer:
         FAILED_PRECONDITION (LEASE_NOT_HELD, TASK_TERMINAL, PHASE_CONFLICT); NOT_FOUND; UNAVAILABLE
         (RESULT_CHECK_PENDING: nothing is applied; send the report again); INVALID_ARGUMENT
         (TOO_LARGE: details of progress).
+        """
+
+    def CompleteRuns(
+        self,
+        request: _lease_service_pb2.CompleteRunsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_lease_service_pb2.CompleteRunsResponse, _abc.Awaitable[_lease_service_pb2.CompleteRunsResponse]]:
+        """Completes up to 1000 short runs, each on its own, like ReportRuns with start and success of
+        each.  Safe to repeat.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per run: as ReportRuns.
         """
 
     def AppendLogs(

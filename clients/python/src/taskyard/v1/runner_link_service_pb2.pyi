@@ -188,6 +188,7 @@ class ConnectRequest(_message.Message):
     LOGS_FIELD_NUMBER: _builtins.int
     CHECKPOINT_CHUNK_FIELD_NUMBER: _builtins.int
     GOODBYE_FIELD_NUMBER: _builtins.int
+    SHORT_RUNS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def hello(self) -> Global___Hello:
         """First message."""
@@ -212,6 +213,12 @@ class ConnectRequest(_message.Message):
     def goodbye(self) -> Global___RunnerGoodbye:
         """Agent is going."""
 
+    @_builtins.property
+    def short_runs(self) -> _lease_pb2.ShortRuns:
+        """Spooled reports of runs that ended well before their start was sent; only if
+        Welcome.short_runs.  Their seqs ascend together with those of `reports`.
+        """
+
     def __init__(
         self,
         *,
@@ -221,12 +228,13 @@ class ConnectRequest(_message.Message):
         logs: _lease_pb2.LogBatch | None = ...,
         checkpoint_chunk: _checkpoint_pb2.CheckpointChunk | None = ...,
         goodbye: Global___RunnerGoodbye | None = ...,
+        short_runs: _lease_pb2.ShortRuns | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["checkpoint_chunk", b"checkpoint_chunk", "goodbye", b"goodbye", "heartbeat", b"heartbeat", "hello", b"hello", "logs", b"logs", "message", b"message", "reports", b"reports"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["checkpoint_chunk", b"checkpoint_chunk", "goodbye", b"goodbye", "heartbeat", b"heartbeat", "hello", b"hello", "logs", b"logs", "message", b"message", "reports", b"reports", "short_runs", b"short_runs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoint_chunk", b"checkpoint_chunk", "goodbye", b"goodbye", "heartbeat", b"heartbeat", "hello", b"hello", "logs", b"logs", "message", b"message", "reports", b"reports"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoint_chunk", b"checkpoint_chunk", "goodbye", b"goodbye", "heartbeat", b"heartbeat", "hello", b"hello", "logs", b"logs", "message", b"message", "reports", b"reports", "short_runs", b"short_runs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["hello", "heartbeat", "reports", "logs", "checkpoint_chunk", "goodbye"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["hello", "heartbeat", "reports", "logs", "checkpoint_chunk", "goodbye", "short_runs"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
@@ -447,6 +455,7 @@ class Welcome(_message.Message):
     MAX_SESSION_AGE_FIELD_NUMBER: _builtins.int
     DRAIN_FIELD_NUMBER: _builtins.int
     TENANTS_FIELD_NUMBER: _builtins.int
+    SHORT_RUNS_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session, for people."""
     session_epoch: _builtins.int
@@ -455,6 +464,8 @@ class Welcome(_message.Message):
     """Scheduler instance."""
     protocol_version: _builtins.int
     """Version to speak."""
+    short_runs: _builtins.bool
+    """The scheduler takes ShortRuns.  An agent may use reports all the same."""
     @_builtins.property
     def heartbeat_interval(self) -> _duration_pb2.Duration:
         """Default 10 s."""
@@ -497,10 +508,11 @@ class Welcome(_message.Message):
         max_session_age: _duration_pb2.Duration | None = ...,
         drain: _runner_pb2.DrainRequest | None = ...,
         tenants: _abc.Iterable[_builtins.str] | None = ...,
+        short_runs: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["drain", b"drain", "flow", b"flow", "heartbeat_interval", b"heartbeat_interval", "lease_duration", b"lease_duration", "max_session_age", b"max_session_age"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["drain", b"drain", "flow", b"flow", "heartbeat_interval", b"heartbeat_interval", "lease_duration", b"lease_duration", "max_session_age", b"max_session_age", "protocol_version", b"protocol_version", "scheduler_id", b"scheduler_id", "session_epoch", b"session_epoch", "session_id", b"session_id", "tenants", b"tenants", "verdicts", b"verdicts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["drain", b"drain", "flow", b"flow", "heartbeat_interval", b"heartbeat_interval", "lease_duration", b"lease_duration", "max_session_age", b"max_session_age", "protocol_version", b"protocol_version", "scheduler_id", b"scheduler_id", "session_epoch", b"session_epoch", "session_id", b"session_id", "short_runs", b"short_runs", "tenants", b"tenants", "verdicts", b"verdicts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
