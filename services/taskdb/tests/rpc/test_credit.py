@@ -301,12 +301,17 @@ async def test_a_session_does_not_end_while_a_create_leases_to_it(
     """A hello waits for the create and then decides about its lease: not listed, it is lost."""
     await credit.give(runner)
     with hold(failpoints.CREATE_BEFORE_COMMIT) as held:
-        creating = asyncio.create_task(create(yard, request_id="once"))
+        # An atomic batch with a request id is a transaction of several statements.
+        items = [new_task(parent="", request_id="once")]
+        request = task_service_pb2.BatchCreateTasksRequest(
+            parent="tenants/default", requests=items, view=task_service_pb2.TASK_VIEW_FULL
+        )
+        creating = asyncio.ensure_future(yard.tenant.tasks.BatchCreateTasks(request))
         await held.reached()
         hello = asyncio.create_task(yard.hello(runner))
         await until_waiting(quiet)
         held.release()
-        made = await creating
+        made = (await creating).results[0].created.task
         await hello
     assert made.status.phase == SCHEDULED
     assert (await yard.task(made.name)).status.phase == PENDING
