@@ -13,16 +13,19 @@ from typing import Any
 _PLACEHOLDER = re.compile(r"%(?:\((\w+)\))?s|%%")
 
 
-def numbered(sql: str, params: Mapping[str, Any] | Sequence[Any] | None) -> tuple[bytes, Sequence[Any] | None]:
-    """The statement with $1, $2 … and its parameters in that order. Raises KeyError for one that is missing."""
+def numbered(
+    sql: str, params: Mapping[str, Any] | Sequence[Any] | None
+) -> tuple[bytes, Sequence[Any] | None]:
+    """The statement with $1, $2 … and its parameters in that order; raises KeyError if one is missing."""
     if params is None:
         return sql.encode(), None
-    text, names = _convert(sql)
+    text, names = convert(sql)
     return text, [params[name] for name in names] if isinstance(params, Mapping) else params
 
 
 @functools.lru_cache(maxsize=1000)
-def _convert(sql: str) -> tuple[bytes, tuple[str, ...]]:
+def convert(sql: str) -> tuple[bytes, tuple[str, ...]]:
+    """The statement with $1, $2 …, and the names of its parameters in that order."""
     # The same object each time: its hash, by which psycopg finds what is prepared, is computed once.
     places: dict[str, int] = {}
 

@@ -89,7 +89,9 @@ class EagerLeases:
         """
         self.granted = {}
         lease_ids = draw_lease_ids(len(tasks))
-        parameters = self._parameters(tasks, lease_ids) | request_keys([task for _, task in tasks], claim=claim)
+        parameters = self._parameters(tasks, lease_ids) | request_keys(
+            [task for _, task in tasks], claim=claim
+        )
         rows = await tx.fetch(statement("insert_eager_tasks"), parameters)
         times: dict[int, datetime] = {}
         for place, time, granted, revision in rows:

@@ -74,7 +74,9 @@ async def write_single(
     else:
         times = await eager.insert(tx, list(enumerate(tasks)), claim=True)
     notice = CommitNotice(changed=bool(times))
-    return _stored({position: (tasks[position], time) for position, time in times.items()}, notice, eager), notice
+    return _stored(
+        {position: (tasks[position], time) for position, time in times.items()}, notice, eager
+    ), notice
 
 
 async def find_requests(tx: Tx, tasks: Mapping[int, NewTask]) -> dict[int, CreateResult | RequestIdReused]:
