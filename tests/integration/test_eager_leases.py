@@ -21,7 +21,7 @@ TRIES = 200
 
 @pytest.fixture
 def plane(postgres_server: PostgresServer, migrated_template: str) -> Iterator[ControlPlane]:
-    with control_plane(postgres_server, migrated_template, scheduler_flags=("--eager-leases",)) as running:
+    with control_plane(postgres_server, migrated_template) as running:
         yield running
 
 
@@ -84,9 +84,9 @@ async def test_a_backlog_runs_on_all_places_and_then_credit_is_given_again(
         await until_eager(client, runner)
 
 
-async def test_it_is_off_by_default(plane: ControlPlane, client: Client) -> None:
+async def test_it_can_be_switched_off(plane: ControlPlane, client: Client) -> None:
     plane.schedulers[0].stop()
-    scheduler = plane.add_scheduler()
+    scheduler = plane.add_scheduler("", "--no-eager-leases")
     async with plane.runner("runner-1", scheduler.address) as runner:
         await runner.connect()
         assert not any([await run_one(client, runner) for _ in range(10)])

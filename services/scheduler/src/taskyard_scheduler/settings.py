@@ -90,7 +90,7 @@ class SchedulerSettings(ServeSettings, TelemetrySettings):
     )
 
     eager_leases: bool = setting(
-        False, help="let taskdb lease new tasks to idle runners when it creates them, before they are claimed"
+        True, help="let taskdb lease new tasks to idle runners when it creates them, before they are claimed"
     )
 
     def check(self) -> Iterator[Problem]:

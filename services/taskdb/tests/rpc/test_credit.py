@@ -132,6 +132,25 @@ async def test_a_repeated_request_gets_the_task_and_no_second_place(
     assert [a.lease.task for a in await credit.lease(2)] == [first.name, other.name]
 
 
+async def test_who_had_to_wait_for_its_request_id_is_not_leased(
+    quiet: RunningTaskDb, yard: Yard, runner: Runner, credit: CreditStream
+) -> None:
+    """The gates that the statement reads are as old as its beginning: one may have closed since."""
+    await credit.give(runner)
+    async with quiet.pool.transaction() as tx:
+        await tx.execute(
+            "INSERT INTO idempotency_keys (tenant_id, method, request_id, task_id, body_hash) "
+            "VALUES ('default', 1, 'once', 'other', '')"
+        )
+        creating = asyncio.create_task(create(yard, request_id="once"))
+        await until_waiting(quiet)
+        await quiet.execute("UPDATE tenants SET queue_paused = true")
+        # Longer than what a lock takes that nobody waits for.
+        await tx.execute("SELECT pg_sleep(0.15)")
+        await tx.execute("DELETE FROM idempotency_keys")
+    assert await is_queued(quiet, await creating)
+
+
 async def test_each_place_is_used_once(
     quiet: RunningTaskDb, yard: Yard, runner: Runner, credit: CreditStream
 ) -> None:
@@ -301,12 +320,17 @@ async def test_a_session_does_not_end_while_a_create_leases_to_it(
     """A hello waits for the create and then decides about its lease: not listed, it is lost."""
     await credit.give(runner)
     with hold(failpoints.CREATE_BEFORE_COMMIT) as held:
-        creating = asyncio.create_task(create(yard, request_id="once"))
+        # An atomic batch with a request id is a transaction of several statements.
+        items = [new_task(parent="", request_id="once")]
+        request = task_service_pb2.BatchCreateTasksRequest(
+            parent="tenants/default", requests=items, view=task_service_pb2.TASK_VIEW_FULL
+        )
+        creating = asyncio.ensure_future(yard.tenant.tasks.BatchCreateTasks(request))
         await held.reached()
         hello = asyncio.create_task(yard.hello(runner))
         await until_waiting(quiet)
         held.release()
-        made = await creating
+        made = (await creating).results[0].created.task
         await hello
     assert made.status.phase == SCHEDULED
     assert (await yard.task(made.name)).status.phase == PENDING

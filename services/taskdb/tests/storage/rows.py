@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from taskyard_taskdb.domain.task import TaskState
@@ -102,20 +101,6 @@ def _values(task: TaskState) -> tuple[object, ...]:
         policy.pack(),
         b"x" if policy.has_callback else None,
     )
-
-
-_PLACEHOLDER = re.compile(r"%(?:\((\w+)\))?[sbt]")
-
-
-def numbered(text: str) -> str:
-    """The statement with PostgreSQL's own placeholders."""
-    names: dict[str, int] = {}
-
-    def number(match: re.Match[str]) -> str:
-        name = match[1] or f"#{len(names)}"
-        return f"${names.setdefault(name, len(names) + 1)}"
-
-    return _PLACEHOLDER.sub(number, text).replace("%%", "%")
 
 
 async def insert_session(tx: Tx, runner_id: str, epoch: int, *tenants: str) -> None:

@@ -17,11 +17,11 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from services.taskdb.tests.storage.rows import numbered
 from taskyard_standalone.binaries import find_binaries
 from taskyard_taskdb.storage import migrate
 from taskyard_taskdb.storage.arrays import copy_data
 from taskyard_taskdb.storage.housekeeping.partitions import ensure_partitions
+from taskyard_taskdb.storage.numbered import convert, numbered
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.statements import StatementError, parse, statement, statements
 
@@ -229,18 +229,19 @@ def test_every_statement_can_be_prepared(database_url: str) -> None:
                     copy.write(copy_data([]))
                 continue
             try:
-                connection.execute(sql.SQL(f"PREPARE {name} AS {numbered(text)}"))
+                connection.execute(sql.SQL(f"PREPARE {name} AS {convert(text)[0].decode()}"))
             except psycopg.Error as error:
                 broken.append(f"{name}: {error}")
     assert not broken
 
 
-# Only used with `--eager-leases`, and planned anew each time.
-NOT_CACHED = {"insert_eager_tasks"}
-
-
-def test_statements_are_short_enough_for_the_cache_of_psycopg() -> None:
-    assert {name for name, text in statements().items() if len(text) > 4096} == NOT_CACHED
+def test_parameters_are_numbered_in_the_order_of_their_first_use() -> None:
+    text = "SELECT %(a)s, %(b)s, %(a)s WHERE x LIKE 'y%%'"
+    assert numbered(text, {"b": 2, "a": 1}) == (b"SELECT $1, $2, $1 WHERE x LIKE 'y%'", [1, 2])
+    assert numbered("SELECT %s, %s", (3, 4)) == (b"SELECT $1, $2", (3, 4))
+    assert numbered("SELECT 5 % 3", None) == (b"SELECT 5 % 3", None)
+    # psycopg finds what is prepared by the text, whose hash is computed once.
+    assert numbered(text, {"b": 2, "a": 1})[0] is numbered(text, {"b": 3, "a": 4})[0]
 
 
 def test_statement_files_must_document_their_locks() -> None:

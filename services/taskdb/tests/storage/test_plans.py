@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from services.taskdb.tests.storage.rows import numbered
+from taskyard_taskdb.storage.numbered import convert
 from taskyard_taskdb.storage.pool import Pool, PoolOptions, Tx, connect_arguments
 from taskyard_taskdb.storage.read import listing
 from taskyard_taskdb.storage.read.listing import Query
@@ -42,7 +42,7 @@ def test_rows_are_looked_up_by_key_at_every_table_size(database_url: str, rows: 
         connection.execute("ALTER TABLE tasks SET (autovacuum_enabled = false)")
         connection.execute(FILL, (rows,))
         for name in BY_KEY:
-            explain = f"EXPLAIN (GENERIC_PLAN, COSTS OFF) {numbered(statement(name))}"
+            explain = f"EXPLAIN (GENERIC_PLAN, COSTS OFF) {convert(statement(name))[0].decode()}"
             plan = "\n".join(row[0] for row in connection.execute(explain).fetchall())
             used = set(re.findall(r"using (tasks\w+)", plan))
             assert used <= {"tasks_pkey"}, f"{name} with {rows} rows:\n{plan}"

@@ -42,6 +42,11 @@ class TaskPolicy:
         """Whether a transient failure can lead to another attempt at all."""
         return self.restart is Restart.ALWAYS or (self.restart is Restart.ON_FAILURE and self.max_retries > 0)
 
+    @property
+    def sets_timer(self) -> bool:
+        """Whether a task that is stored with it has a timer from then on."""
+        return any(time is not None for time in (self.not_before, self.queue_timeout, self.total_timeout))
+
     def pack(self) -> bytes | None:
         """The fields that differ from the defaults, for a column; None for the default policy."""
         changed = {

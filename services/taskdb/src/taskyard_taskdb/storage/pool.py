@@ -23,6 +23,7 @@ from taskyard_taskdb.storage import (
 )
 from taskyard_taskdb.storage.availability import Availability
 from taskyard_taskdb.storage.connection import PatientConnection
+from taskyard_taskdb.storage.numbered import numbered
 from taskyard_taskdb.storage.reconnect import RECONNECT_SECONDS, ConnectionPool, Reconnector
 from taskyard_taskdb.storage.turns import SHARED, NoTurn, Turns
 
@@ -70,16 +71,17 @@ class Tx:
     def __init__(self, connection: psycopg.AsyncConnection[Row], *, prepares: bool = True) -> None:
         self.connection = connection
         self._prepares = prepares
-        self._cursor = connection.cursor(binary=True)
+        self._cursor = psycopg.AsyncRawCursor(connection)
+        self._cursor.format = psycopg.pq.Format.BINARY
 
     async def execute(self, sql: str, params: Params = None, *, prepare: bool = True) -> int:
         """The number of rows that the statement touched."""
-        await self._cursor.execute(sql, params, prepare=prepare and self._prepares)
+        await self._execute(sql, params, prepare)
         return self._cursor.rowcount
 
     async def fetch(self, sql: str, params: Params = None, *, prepare: bool = True) -> list[Row]:
         """All rows."""
-        await self._cursor.execute(sql, params, prepare=prepare and self._prepares)
+        await self._execute(sql, params, prepare)
         return await self._cursor.fetchall()
 
     async def copy(self, sql: str, data: bytes) -> None:
@@ -89,8 +91,12 @@ class Tx:
 
     async def fetch_row(self, sql: str, params: Params = None, *, prepare: bool = True) -> Row | None:
         """The first row, or None."""
-        await self._cursor.execute(sql, params, prepare=prepare and self._prepares)
+        await self._execute(sql, params, prepare)
         return await self._cursor.fetchone()
+
+    async def _execute(self, sql: str, params: Params, prepare: bool) -> None:
+        text, values = numbered(sql, params)
+        await self._cursor.execute(text, values, prepare=prepare and self._prepares)
 
 
 class _RolledBack(Exception):

@@ -60,5 +60,5 @@ def _strip_comments(name: str, body: str, source: str) -> str:
             f"{source}: statement {name!r} does not say how it locks and which index it uses"
         )
     # A percent sign in a comment would be taken for a placeholder.
-    # Indentation goes as well: psycopg remembers the conversion of queries up to a certain length only.
+    # Indentation goes as well: behind a pooler the text is sent with each execution.
     return "\n".join(line.strip() for line in lines if not line.lstrip().startswith("--")).strip().rstrip(";")

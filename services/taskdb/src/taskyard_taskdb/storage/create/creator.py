@@ -120,8 +120,8 @@ class TaskCreator:
         try:
             await self.prepare(chosen)
             eager = self._eager.take(chosen) if self._eager is not None else None
-            if eager is None and is_single(chosen):
-                await self._store_single(tasks, indices, results)
+            if is_single(chosen):
+                await self._store_single(tasks, indices, results, eager)
             else:
                 results.update(zip(indices, await self._transact(chosen, eager), strict=True))
         except Refused as refused:
@@ -149,7 +149,11 @@ class TaskCreator:
         await self._bisect(tasks, [index for index in indices if index not in results], results)
 
     async def _store_single(
-        self, tasks: Sequence[NewTask], indices: Sequence[int], results: dict[int, Result]
+        self,
+        tasks: Sequence[NewTask],
+        indices: Sequence[int],
+        results: dict[int, Result],
+        eager: EagerLeases | None,
     ) -> None:
         """Store tasks in one exchange with the database, and a second one if a request is repeated.
 
@@ -159,11 +163,9 @@ class TaskCreator:
 
         async def work(tx: Tx) -> tuple[dict[int, CreateResult], CommitNotice]:
             await failpoints.CREATE_BEFORE_COMMIT.reach()
-            return await write_single(tx, chosen)
+            return await write_single(tx, chosen, eager)
 
-        stored, notice = await self._pool.attempt(work, single=True)
-        await failpoints.CREATE_AFTER_COMMIT.reach()
-        self._after_commit(notice)
+        stored = await self._attempt(work, eager, single=True)
         results.update((indices[position], result) for position, result in stored.items())
         repeated = {index: tasks[index] for index in indices if index not in results}
         if repeated:
@@ -180,7 +182,6 @@ class TaskCreator:
     async def _transact(self, tasks: Sequence[NewTask], eager: EagerLeases | None) -> list[CreateResult]:
         # A repeated request fails the others, so its statement must not commit by itself.
         single = is_single(tasks) and not any(task.request_id for task in tasks)
-        committed = False
 
         async def work(tx: Tx) -> tuple[list[CreateResult], CommitNotice]:
             if single:
@@ -190,6 +191,16 @@ class TaskCreator:
             await failpoints.CREATE_BEFORE_COMMIT.reach()
             return outcome
 
+        return await self._attempt(work, eager, single=single)
+
+    async def _attempt(
+        self,
+        work: Callable[[Tx], Awaitable[tuple[T, CommitNotice]]],
+        eager: EagerLeases | None,
+        *,
+        single: bool,
+    ) -> T:
+        committed = False
         try:
             results, notice = await self._pool.attempt(work, single=single)
             committed = True

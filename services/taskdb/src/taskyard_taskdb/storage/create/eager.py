@@ -16,6 +16,7 @@ from taskyard_taskdb.storage.claim.bounds import Bounds
 from taskyard_taskdb.storage.claim.claimer import draw_lease_ids
 from taskyard_taskdb.storage.claim.claims import ClaimedTask
 from taskyard_taskdb.storage.claim.lanes import BEGINNING
+from taskyard_taskdb.storage.create.new_rows import request_keys
 from taskyard_taskdb.storage.create.new_task import FirstLease, NewTask
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.statements import statement
@@ -49,19 +50,7 @@ _INDEX = {name: NewTask._fields.index(name) for name, _ in _COLUMNS}
 
 def has_no_gate(task: NewTask) -> bool:
     """Whether nothing but a free place can hold the task back, as far as it says itself."""
-    policy = task.policy
-    return (
-        task.slot is None
-        and not task.limited
-        and not task.limits
-        and not task.after
-        and task.group_id is None
-        and not task.pinned_runner
-        and task.kind not in (Kind.EXTERNAL, Kind.EMBEDDED)
-        and policy.not_before is None
-        and policy.queue_timeout is None
-        and policy.total_timeout is None
-    )
+    return task.is_plain and not task.pinned_runner and task.kind != Kind.EMBEDDED
 
 
 class EagerCreates:
@@ -91,16 +80,27 @@ class EagerLeases:
         self._bounds = bounds
         self.granted: dict[int, ClaimedTask] = {}
 
-    async def insert(self, tx: Tx, tasks: Sequence[tuple[int, NewTask]]) -> list[datetime]:
-        """Tasks, leases or queue rows, and changes in one statement; returns when each task was created."""
+    async def insert(
+        self, tx: Tx, tasks: Sequence[tuple[int, NewTask]], *, claim: bool = False
+    ) -> dict[int, datetime]:
+        """Tasks, leases or queue rows, and changes in one statement; returns when each task was created.
+
+        With `claim` their request ids as well; a task whose request id is taken is left out.
+        """
         self.granted = {}
         lease_ids = draw_lease_ids(len(tasks))
-        rows = await tx.fetch(statement("insert_eager_tasks"), self._parameters(tasks, lease_ids))
-        for (position, task), lease_id, (_, _, granted, revision) in zip(tasks, lease_ids, rows, strict=True):
+        parameters = self._parameters(tasks, lease_ids) | request_keys(
+            [task for _, task in tasks], claim=claim
+        )
+        rows = await tx.fetch(statement("insert_eager_tasks"), parameters)
+        times: dict[int, datetime] = {}
+        for place, time, granted, revision in rows:
+            position, task = tasks[place - 1]
+            times[position] = time
             grant = self._grants[position]
             if granted and grant is not None:
-                self.granted[position] = _leased(task, lease_id, revision, grant)
-        return [row[1] for row in rows]
+                self.granted[position] = _leased(task, lease_ids[place - 1], revision, grant)
+        return times
 
     def lease(self, position: int) -> FirstLease | None:
         """The lease of a task, if the transaction has granted one."""

@@ -1,29 +1,46 @@
 -- name: insert_eager_tasks
 -- As insert_tasks, for tasks without slot, timers, limits, prerequisites and group, some of them with a place on a runner.
+-- Keys are taken first and left out as there. Whoever had to wait for one gets no lease: what else the statement reads
+-- is as old as its beginning.
 -- A task whose place is confirmed gets its lease and the change of a claim instead of a queue row; the others queue. A place
 -- is confirmed if the runner's session is alive and can be share-locked at once, so that it does not end before the commit
 -- and creates never wait for a heartbeat; if nothing forbids a claim (drain, scope, suspension, pause, counted quota,
 -- quarantine); and if no task waits in the lane, in the queue or before it in this statement. Primary keys, quarantines_open.
-WITH log AS MATERIALIZED (SELECT pg_advisory_xact_lock_shared(%(log)s)),
+WITH keyed AS (
+    INSERT INTO idempotency_keys (tenant_id, method, request_id, task_id, body_hash)
+    SELECT k.tenant_id, k.method, k.request_id, k.task_id, k.body_hash
+    FROM unnest(%(tenant_id)s::text[], %(method)s::smallint[], %(key)s::text[], %(task_id)s::text[],
+        %(body_hash)s::bytea[]) AS k (tenant_id, method, request_id, task_id, body_hash)
+    WHERE k.request_id IS NOT NULL
+    ORDER BY k.method, k.tenant_id COLLATE "C", k.request_id COLLATE "C"
+    ON CONFLICT (tenant_id, method, request_id) DO NOTHING
+    RETURNING tenant_id, method, request_id
+),
+log AS MATERIALIZED (
+    SELECT pg_advisory_xact_lock_shared(%(log)s), clock_timestamp() AS time FROM (SELECT count(*) FROM keyed) k
+),
 input AS MATERIALIZED (
-    SELECT i.*, statement_timestamp() - (%(count)s - i.position) * interval '1 microsecond' AS now
-    FROM unnest(%(tenant_id)s::text[], %(task_id)s::text[], %(uid)s::uuid[], %(kind)s::smallint[],
+    SELECT i.*, log.time - (%(count)s - i.position) * interval '1 microsecond' AS now,
+        log.time < statement_timestamp() + interval '100 milliseconds' AS fresh
+    FROM log, unnest(%(tenant_id)s::text[], %(task_id)s::text[], %(uid)s::uuid[], %(kind)s::smallint[],
         %(class_id)s::bigint[], %(priority)s::smallint[], %(task_type)s::text[], %(entity_type)s::text[],
         %(entity_id)s::text[], %(parent_task_id)s::text[], %(creator_type)s::smallint[], %(creator_id)s::text[],
         %(traceparent)s::text[], %(spec)s::bytea[], %(callback)s::bytea[], %(annotations)s::bytea[], %(labels)s::text[],
         %(task_type_tenant)s::text[], %(policy)s::bytea[], %(restart)s::smallint[], %(overlap)s::smallint[],
         %(on_runner_lost)s::smallint[], %(max_retries)s::integer[], %(request_id)s::text[], %(runner_id)s::text[],
         %(session_epoch)s::bigint[], %(lease_id)s::bigint[], %(lease_duration)s::interval[], %(scheduler_id)s::text[],
-        %(after_time)s::timestamptz[]) WITH ORDINALITY
+        %(after_time)s::timestamptz[], %(key)s::text[], %(method)s::smallint[]) WITH ORDINALITY
         AS i (tenant_id, task_id, uid, kind, class_id, priority, task_type, entity_type, entity_id, parent_task_id,
             creator_type, creator_id, traceparent, spec, callback, annotations, labels, task_type_tenant, policy, restart,
             overlap, on_runner_lost, max_retries, request_id, runner_id, session_epoch, lease_id, lease_duration,
-            scheduler_id, after_time, position)
+            scheduler_id, after_time, key, method, position)
+    WHERE i.key IS NULL OR (i.tenant_id, i.method, i.key) IN (SELECT tenant_id, method, request_id FROM keyed)
 ),
 alive AS MATERIALIZED (
     SELECT i.runner_id, i.session_epoch, r.tenants
     FROM (
-        SELECT DISTINCT runner_id COLLATE "C" AS runner_id, session_epoch FROM input WHERE runner_id IS NOT NULL
+        SELECT DISTINCT runner_id COLLATE "C" AS runner_id, session_epoch FROM input
+        WHERE runner_id IS NOT NULL AND fresh
         ORDER BY 1
     ) i
     CROSS JOIN LATERAL (

@@ -62,14 +62,21 @@ def is_single(tasks: Sequence[NewTask]) -> bool:
     return new_rows.are_few(tasks) and all(task.is_plain for task in tasks)
 
 
-async def write_single(tx: Tx, tasks: Sequence[NewTask]) -> tuple[dict[int, CreateResult], CommitNotice]:
+async def write_single(
+    tx: Tx, tasks: Sequence[NewTask], eager: EagerLeases | None = None
+) -> tuple[dict[int, CreateResult], CommitNotice]:
     """Stores what is new, in one statement; tasks whose request ids are taken have no result.
 
     Raises UniqueViolation for a taken task id, and DataError for values that the database cannot store.
     """
-    times = await new_rows.insert_unclaimed(tx, tasks)
+    if eager is None:
+        times = await new_rows.insert_unclaimed(tx, tasks)
+    else:
+        times = await eager.insert(tx, list(enumerate(tasks)), claim=True)
     notice = CommitNotice(changed=bool(times))
-    return _queued({position: (tasks[position], time) for position, time in times.items()}, notice), notice
+    return _stored(
+        {position: (tasks[position], time) for position, time in times.items()}, notice, eager
+    ), notice
 
 
 async def find_requests(tx: Tx, tasks: Mapping[int, NewTask]) -> dict[int, CreateResult | RequestIdReused]:
@@ -94,31 +101,44 @@ async def write(
     results: dict[int, CreateResult] = {}
     await _claim_requests(tx, tasks, results)
     fresh = [(position, task) for position, task in enumerate(tasks) if position not in results]
-    if eager is None and all(task.is_plain for _, task in fresh):
+    if all(task.is_plain for _, task in fresh):
         notice = CommitNotice(changed=bool(fresh))
-        times = await new_rows.insert(tx, Beginnings.queued([task for _, task in fresh])) if fresh else []
+        times: Iterable[datetime] = ()
+        if fresh and eager is not None:
+            times = (await eager.insert(tx, fresh)).values()
+        elif fresh:
+            times = await new_rows.insert(tx, Beginnings.queued([task for _, task in fresh]))
         stored = {position: (task, time) for (position, task), time in zip(fresh, times, strict=True)}
-        results |= _queued(stored, notice)
+        results |= _stored(stored, notice, eager)
     else:
-        notice = await _write_gated(tx, fresh, results, eager)
+        notice = await _write_gated(tx, fresh, results)
     return [results[position] for position in range(len(tasks))], notice
 
 
-def _queued(stored: dict[int, tuple[NewTask, datetime]], notice: CommitNotice) -> dict[int, CreateResult]:
-    """The results of tasks that are queued since these ascending times; the notice gets their lanes."""
-    lanes = [(t.tenant_id, t.class_id, t.priority, t.pinned_runner) for t, _ in stored.values()]
+def _stored(
+    stored: dict[int, tuple[NewTask, datetime]], notice: CommitNotice, eager: EagerLeases | None
+) -> dict[int, CreateResult]:
+    """The results of tasks stored at these ascending times; the notice gets the lanes of those that queue."""
+    queued = list(stored.values())
+    if eager is not None:
+        queued = [made for position, made in stored.items() if position not in eager.granted]
+    lanes = [(t.tenant_id, t.class_id, t.priority, t.pinned_runner) for t, _ in queued]
     # The first time of a lane is the last that is set.
-    first = dict(zip(reversed(lanes), (time for _, time in reversed(stored.values())), strict=True))
+    first = dict(zip(reversed(lanes), (time for _, time in reversed(queued)), strict=True))
     counted = Counter(lanes).items()
     notice.appended = {LaneKey._make(lane): Appended(first[lane], count) for lane, count in counted}
-    return {position: Created(task, time, PendingReason.QUEUED) for position, (task, time) in stored.items()}
+    return {
+        position: Created(
+            task, time, PendingReason.QUEUED, leased=None if eager is None else eager.lease(position)
+        )
+        for position, (task, time) in stored.items()
+    }
 
 
 async def _write_gated(
     tx: Tx,
     fresh: Sequence[tuple[int, NewTask]],
     results: dict[int, CreateResult],
-    eager: EagerLeases | None,
 ) -> CommitNotice:
     """Stores tasks of all kinds, as their slots, limits, prerequisites and groups allow."""
     delta = Delta()
@@ -155,7 +175,7 @@ async def _write_gated(
     notice.tenants |= await counters.add(tx, delta)
     await _check_limits(tx, planned)
     if planned:
-        results |= await _insert(tx, planned, replaced, eager)
+        results |= await _insert(tx, planned, replaced)
         await joining.count(tx, (item.task for item in planned))
         notice.changed = True
         if judged:
@@ -193,11 +213,7 @@ async def _store_limits(
 def _appended(results: Iterable[CreateResult]) -> Iterator[tuple[LaneKey, Appended]]:
     """What the new tasks among these add to their lanes."""
     for result in results:
-        queued = (
-            isinstance(result, Created)
-            and result.pending_reason is PendingReason.QUEUED
-            and result.leased is None
-        )
+        queued = isinstance(result, Created) and result.pending_reason is PendingReason.QUEUED
         # An admitted task entered its lane as any other that waited.
         if isinstance(result, Created) and queued and result.admit_time is None:
             yield result.task.lane, Appended(result.create_time, 1)
@@ -290,14 +306,7 @@ async def _insert(
     tx: Tx,
     planned: Sequence[_Planned],
     replaced: Mapping[SlotKey, Sequence[str]],
-    eager: EagerLeases | None,
 ) -> dict[int, CreateResult]:
-    if eager is not None:
-        times = await eager.insert(tx, [(item.position, item.task) for item in planned])
-        return {
-            item.position: Created(item.task, time, item.reason, leased=eager.lease(item.position))
-            for item, time in zip(planned, times, strict=True)
-        }
     new = Beginnings(
         [item.task for item in planned],
         [item.reason for item in planned],

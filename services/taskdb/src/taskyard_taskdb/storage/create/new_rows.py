@@ -45,7 +45,7 @@ async def insert(tx: Tx, new: Beginnings) -> list[datetime]:
     """
     if not are_few(new.tasks):
         return await _copy(tx, new)
-    row = await tx.fetch_row(statement("insert_tasks"), _arrays(new) | _keys(new.tasks, claim=False))
+    row = await tx.fetch_row(statement("insert_tasks"), _arrays(new) | request_keys(new.tasks, claim=False))
     assert row is not None
     return _times(row[0], len(new.tasks))
 
@@ -56,7 +56,7 @@ async def insert_unclaimed(tx: Tx, tasks: Sequence[NewTask]) -> dict[int, dateti
     A task whose request id is taken is left out. Raises as `insert` does.
     """
     new = Beginnings.queued(tasks)
-    row = await tx.fetch_row(statement("insert_tasks"), _arrays(new) | _keys(tasks, claim=True))
+    row = await tx.fetch_row(statement("insert_tasks"), _arrays(new) | request_keys(tasks, claim=True))
     assert row is not None
     times = _times(row[0], len(tasks))
     return dict(enumerate(times)) if row[1] is None else {position: times[position] for position in row[1]}
@@ -250,8 +250,8 @@ def _arrays(new: Beginnings) -> dict[str, object]:
     }
 
 
-def _keys(tasks: Sequence[NewTask], *, claim: bool) -> dict[str, object]:
-    """The parameters of insert_tasks that claim the request ids of tasks, if that is to be done."""
+def request_keys(tasks: Sequence[NewTask], *, claim: bool) -> dict[str, object]:
+    """The parameters of a statement that claim the request ids of tasks, if that is to be done."""
     return {
         "key": arrays.texts([(task.request_id or None) if claim else None for task in tasks]),
         "method": arrays.array(arrays.smallints, [task.method for task in tasks]),

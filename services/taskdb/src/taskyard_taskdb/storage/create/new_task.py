@@ -12,7 +12,7 @@ from taskyard_taskdb.domain import search_fields
 from taskyard_taskdb.domain.dependency import Prerequisite
 from taskyard_taskdb.domain.limit import LimitUse
 from taskyard_taskdb.domain.policy import DEFAULT_POLICY, TaskPolicy
-from taskyard_taskdb.domain.words import Admission, PendingReason
+from taskyard_taskdb.domain.words import Admission, Kind, PendingReason
 from taskyard_taskdb.storage.claim.lanes import LaneKey
 from taskyard_taskdb.storage.create.request_ids import Method
 
@@ -72,7 +72,8 @@ class NewTask(NamedTuple):
     def is_plain(self) -> bool:
         """Whether storing it concerns only itself: no slot, timer, limit, dependency or group."""
         return (
-            self.policy is DEFAULT_POLICY
+            (self.policy is DEFAULT_POLICY or not self.policy.sets_timer)
+            and self.kind != Kind.EXTERNAL
             and self.slot is None
             and not self.limited
             and not self.after
