@@ -53,6 +53,21 @@ def run_key(lease: lease_pb2.LeaseRef) -> RunKey:
     return (lease.task, lease.generation)
 
 
+def short_runs(
+    refs: Sequence[lease_pb2.LeaseRef], first_seq: int = 1, now: int = 0, **columns: Any
+) -> lease_pb2.ShortRuns:
+    """Runs of these leases in columns; columns given replace those made here."""
+    made: dict[str, Any] = {
+        "first_seq": first_seq,
+        "tasks": [ref.task for ref in refs],
+        "generations": [ref.generation for ref in refs],
+        "lease_ids": [ref.lease_id for ref in refs],
+        "start_times": [now] * len(refs),
+        "end_times": [now] * len(refs),
+    }
+    return lease_pb2.ShortRuns(**{**made, **columns})
+
+
 class LinkRunner:
     """One agent process with its spool; `connect` may be called again after the stream has ended."""
 
@@ -241,6 +256,23 @@ class LinkRunner:
                 self._change(report.lease, link.HELD_STATE_ENDED)
         await self.send(reports=link.ReportBatch(reports=batch))
         return [report.seq for report in batch]
+
+    async def report_short(self, assignments: Sequence[lease_pb2.Assignment], **columns: Any) -> int:
+        """Spool runs that have ended and send them in columns; the seq of the last."""
+        now = time.time_ns() // 1000
+        runs = short_runs([assignment.lease for assignment in assignments], self._next_seq, now, **columns)
+        for assignment in assignments:
+            report = lease_pb2.RunReport(
+                lease=assignment.lease,
+                seq=self._next_seq,
+                start=lease_pb2.RunStarted(),
+                succeeded=lease_pb2.RunSucceeded(),
+            )
+            self.spool[report.seq] = report
+            self._next_seq += 1
+            self._change(report.lease, link.HELD_STATE_ENDED)
+        await self.send(short_runs=runs)
+        return self._next_seq - 1
 
     async def _window(self) -> None:
         if self.ignore_windows or self.welcome is None:

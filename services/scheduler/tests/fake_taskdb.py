@@ -89,6 +89,8 @@ class FakeTaskdb(LeaseServiceServicer, SessionServiceServicer):
         self.lose_responses = 0
         # Whether it returns assignments in the packed form, as every taskdb of this version does.
         self.packs = True
+        # Whether it knows CompleteRuns, as every taskdb of this version does.
+        self.completes = True
         # What KeepCredit sends; without it the RPC is unknown, as in an older taskdb.
         self.credit: asyncio.Queue[leases.KeepCreditResponse] | None = None
         self.address = ""
@@ -343,6 +345,27 @@ class FakeTaskdb(LeaseServiceServicer, SessionServiceServicer):
         return leases.ReportRunsResponse(
             results=[self._apply(item.runner_id, item.report) for item in request.reports]
         )
+
+    async def CompleteRuns(
+        self, request: leases.CompleteRunsRequest, context: Context
+    ) -> leases.CompleteRunsResponse:
+        await self._enter("CompleteRuns", request, context)
+        if not self.completes:
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, "unknown")
+        if any(self.poison in holder.runs.tasks for holder in request.holders):
+            error = errors.FieldInvalid.of("holders", "poisoned by the test")
+            await context.abort(GRPC_CODE[error.code], error.message, trailing_metadata(error))
+        response = leases.CompleteRunsResponse()
+        for place, holder in enumerate(request.holders):
+            runs = holder.runs
+            leased = zip(runs.tasks, runs.generations, runs.lease_ids, strict=True)
+            for run, (task, generation, lease_id) in enumerate(leased):
+                ref = lease_pb2.LeaseRef(task=task, generation=generation, lease_id=lease_id)
+                report = lease_pb2.RunReport(lease=ref, succeeded=lease_pb2.RunSucceeded())
+                result = self._apply(holder.runner_id, report)
+                if result != lease_pb2.ReportResult(phase=task_pb2.TASK_PHASE_SUCCEEDED):
+                    response.exceptions.add(holder=place, run=run, result=result)
+        return response
 
     def _apply(self, runner_id: str, report: lease_pb2.RunReport) -> lease_pb2.ReportResult:
         kind = report.WhichOneof("report") or ""

@@ -49,6 +49,8 @@ class QueueWatch:
         self._clock = clock
         self._backoff = backoff or Backoff(0.1, 1.0)
         self._reopen_sessions = reopen_sessions
+        # Called when a new connection has brought its first message.
+        self.on_open: Callable[[], None] = _ignore
         # 0 until taskdb has sent one.
         self._log_epoch = 0
 
@@ -78,6 +80,8 @@ class QueueWatch:
 
     def take(self, step: WatchQueueResponse) -> None:
         """Applies one message of the watch."""
+        if step.full:
+            self.on_open()
         gained = self._board.apply(step)
         self._set_available(True)
         self._compare_epoch(step.log_epoch)
@@ -111,3 +115,7 @@ class QueueWatch:
             session.outbox.flow(self._config.flow(hold_bulk=not available))
         if available:
             self._dispatcher.wake()
+
+
+def _ignore() -> None:
+    pass

@@ -32,7 +32,8 @@ from taskyard_scheduler.metric_names import CAPACITY, GIVEN_BACK, LANES, SESSION
 from taskyard_scheduler.pull_claims import PullClaim
 from taskyard_scheduler.queue_watch import QueueWatch
 from taskyard_scheduler.renewals import RenewalFlush
-from taskyard_scheduler.reports import Entry, ReportFlush
+from taskyard_scheduler.report_entry import Entry
+from taskyard_scheduler.reports import Item, ReportFlush
 from taskyard_scheduler.session import Session
 from taskyard_scheduler.taskdb import Taskdb
 from taskyard_scheduler.workers import WorkerRegister
@@ -100,6 +101,7 @@ class Scheduler:
             clock=clock,
             backoff=Backoff(0.1, 1.0, self._rng),
         )
+        self._watch.on_open = self.reports.taskdb_reached
         self._parts: list[Part] = [self._watch, self.dispatcher, self.reports, self.renewals, self.logs]
         if eager:
             backoff = Backoff(0.1, 1.0, self._rng)
@@ -139,8 +141,8 @@ class Scheduler:
 
     # ---- called by sessions (session.Surroundings)
 
-    def submit_reports(self, entries: Sequence[Entry]) -> None:
-        self.reports.submit(entries)
+    def submit_reports(self, items: Sequence[Item]) -> None:
+        self.reports.submit(items)
 
     def submit_renewal(self, session: Session) -> None:
         self.renewals.submit(session)

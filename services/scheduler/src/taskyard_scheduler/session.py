@@ -22,7 +22,8 @@ from taskyard_scheduler.domain.rooms import Offer
 from taskyard_scheduler.link_config import PROTOCOL_VERSION, LinkConfig, duration
 from taskyard_scheduler.outbox import Outbox
 from taskyard_scheduler.renewals import PendingRenewal
-from taskyard_scheduler.reports import OUTCOMES, Entry
+from taskyard_scheduler.report_entry import OUTCOMES, Entry
+from taskyard_scheduler.short_runs import Block
 from taskyard_scheduler.verdicts import Verdicts
 
 
@@ -38,7 +39,7 @@ class ParsedReport(NamedTuple):
 class SessionHost(Protocol):
     """The scheduler's methods that a session calls."""
 
-    def submit_reports(self, entries: Sequence[Entry]) -> None: ...
+    def submit_reports(self, items: Sequence[Entry | Block]) -> None: ...
     def submit_renewal(self, session: Session) -> None: ...
     def capacity_changed(self, session: Session) -> None: ...
     def profile_changed(self, session: Session) -> None: ...
@@ -86,7 +87,8 @@ class Session:
         self._renewal = PendingRenewal()
         self._mismatch = False
         self._verdicts = Verdicts()
-        self._in_flight: deque[Entry] = deque()
+        self._in_flight: deque[Entry | Block] = deque()
+        self._unacked_reports = 0
         self._last_seq = 0
         self._acked_seq = 0
         self._unacked_bytes = 0
@@ -122,6 +124,7 @@ class Session:
                 max_session_age=duration(config.max_session_age),
                 drain=self.drain,
                 tenants=opened.runner.tenants,
+                short_runs=True,
             )
         )
 
@@ -297,18 +300,33 @@ class Session:
         if freed:
             self._host.capacity_changed(self)
 
+    def receive_short_runs(self, runs: lease_pb2.ShortRuns, size: int) -> None:
+        """Accepts a block of short runs like the report of each."""
+        block = Block(self, self.runner_id, runs, size)
+        self._enter(block, runs.first_seq)
+        self._unacked_bytes += size
+        self.capacity.end_all(block.keys)
+        self._check_window()
+        self._host.submit_reports([block])
+        self._host.capacity_changed(self)
+
     def _entry(self, parsed: ParsedReport) -> Entry:
         seq = parsed.seq
         entry = Entry(self, self.runner_id, parsed.report, seq=seq)
-        if seq == 0:
-            if parsed.kind != "progress":
-                raise self.violation(f"a {parsed.kind} report came without a seq; only progress may have 0")
-            return entry
-        if seq <= self._last_seq:
-            raise self.violation(f"report seq {seq} came after {self._last_seq}; they ascend in a session")
-        self._last_seq = seq
-        self._in_flight.append(entry)
+        if seq:
+            self._enter(entry, seq)
+        elif parsed.kind != "progress":
+            raise self.violation(f"a {parsed.kind} report came without a seq; only progress may have 0")
         return entry
+
+    def _enter(self, item: Entry | Block, first_seq: int) -> None:
+        if first_seq <= self._last_seq:
+            raise self.violation(
+                f"report seq {first_seq} came after {self._last_seq}; they ascend in a session"
+            )
+        self._last_seq = item.seq
+        self._in_flight.append(item)
+        self._unacked_reports += item.count
 
     def _end(self, parsed: ParsedReport, now: float) -> None:
         if parsed.kind == "released":
@@ -331,15 +349,15 @@ class Session:
         rejections = []
         through = self._acked_seq
         while self._in_flight and self._in_flight[0].decided:
-            entry = self._in_flight.popleft()
-            through = entry.seq
-            self._unacked_bytes -= entry.size
-            if entry.ends and self._verdicts:
-                self._verdicts.forget(convert.run_key(entry.report.lease))
-            if entry.error is not None:
-                rejections.append(
-                    link.ReportRejection(seq=through, lease=entry.report.lease, status=entry.error)
-                )
+            item = self._in_flight.popleft()
+            through = item.seq
+            self._unacked_reports -= item.count
+            self._unacked_bytes -= item.size
+            if self._verdicts:
+                for key in item.keys:
+                    self._verdicts.forget(key)
+            for seq, lease, status in item.rejections():
+                rejections.append(link.ReportRejection(seq=seq, lease=lease, status=status))
         if through > self._acked_seq:
             self._acked_seq = through
             self.outbox.acknowledge_reports(through, rejections)
@@ -347,7 +365,7 @@ class Session:
     @property
     def unacked_reports(self) -> int:
         """Reports that taskdb has not decided yet."""
-        return len(self._in_flight)
+        return self._unacked_reports
 
     def take_bulk(self, size: int) -> None:
         """Counts log or checkpoint bytes that arrived; `bulk_stored` follows."""
@@ -360,7 +378,7 @@ class Session:
 
     def _check_window(self) -> None:
         config = self._config
-        if len(self._in_flight) > 2 * config.max_unacked_reports:
+        if self._unacked_reports > 2 * config.max_unacked_reports:
             raise errors.WindowExceeded(self.runner_id, f"{config.max_unacked_reports} reports")
         if self._unacked_bytes > 2 * config.max_unacked_bytes:
             raise errors.WindowExceeded(self.runner_id, f"{config.max_unacked_bytes} bytes")

@@ -52,6 +52,9 @@ class Taskdb:
     async def report_runs(self, request: leases.ReportRunsRequest) -> leases.ReportRunsResponse:
         return await _call(self._leases.ReportRuns(request, timeout=CALL_TIMEOUT))
 
+    async def complete_runs(self, request: leases.CompleteRunsRequest) -> leases.CompleteRunsResponse:
+        return await _call(self._leases.CompleteRuns(request, timeout=CALL_TIMEOUT))
+
     async def renew_leases(self, request: leases.RenewLeasesRequest) -> leases.RenewLeasesResponse:
         return await _call(self._leases.RenewLeases(request, timeout=CALL_TIMEOUT))
 

@@ -104,6 +104,11 @@ class Capacity:
             self._freed += 1
             self._charge(run, 1)
 
+    def end_all(self, keys: Iterable[RunKey]) -> None:
+        """Frees the places of many runs."""
+        for key in keys:
+            self.end(key)
+
     def refuse(self) -> None:
         """The runner released work for lack of capacity: it gets no work before its next heartbeat."""
         self._refused = True

@@ -17,7 +17,7 @@ from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import instrument
 from taskyard_kit.validation import validate
 from taskyard_scheduler.metric_names import SESSIONS_ENDED
-from taskyard_scheduler.rpc.check import check_reports
+from taskyard_scheduler.rpc.check import check_reports, check_short_runs
 from taskyard_scheduler.scheduler import Scheduler
 from taskyard_scheduler.session import Session
 from taskyard_scheduler.uploads import Uploads
@@ -140,6 +140,9 @@ class RunnerStream:
         match message.WhichOneof("message"):
             case "reports":
                 session.receive_reports(check_reports(message.reports), message.ByteSize(), now)
+            case "short_runs":
+                check_short_runs(message.short_runs)
+                session.receive_short_runs(message.short_runs, message.ByteSize())
             case "heartbeat":
                 validate(message.heartbeat)
                 session.receive_heartbeat(message.heartbeat, now)

@@ -17,7 +17,7 @@ from taskyard_scheduler import convert
 from taskyard_scheduler.domain.placement import RunnerProfile
 from taskyard_scheduler.link_config import duration
 from taskyard_scheduler.pull_claims import PullClaim
-from taskyard_scheduler.reports import OUTCOMES, Entry
+from taskyard_scheduler.report_entry import OUTCOMES, Entry
 from taskyard_scheduler.rpc.check import check_release
 from taskyard_scheduler.rpc.scope import require_leases, require_runner
 from taskyard_scheduler.scheduler import Scheduler
