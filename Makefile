@@ -1,7 +1,7 @@
 # Everything a developer runs. `make help` lists the targets.
 .DEFAULT_GOAL := help
-# Three workers share the tests by file; most of them wait for processes.
-PYTEST_ARGS ?= -n 3 --dist loadfile
+# Three workers share the tests by file, in the order of testpaths; most of them wait for processes.
+PYTEST_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder
 # CI runs a few failed tests once more: tools/ci_tests.py.
 RUN_TESTS ?= -m pytest
 PYTHON ?=

@@ -23,12 +23,12 @@ pytest_plugins = (
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator["PostgresServer"]:
+def postgres_server() -> Iterator["PostgresServer"]:
     """A real PostgreSQL, embedded or the one of TASKYARD_TEST_DATABASE_URL."""
     # Imported here, so that tests without a database run without its packages.
-    from tests.harness.postgres import postgres_server
+    from tests.harness.postgres import postgres_server, server_folder
 
-    with postgres_server(tmp_path_factory.mktemp("postgres-server")) as server:
+    with server_folder() as folder, postgres_server(folder) as server:
         yield server
 
 

@@ -1,4 +1,4 @@
-"""One running suite for all acceptance tests of a session."""
+"""One running suite for the acceptance tests of a worker."""
 
 import tempfile
 from collections.abc import Iterator
@@ -9,7 +9,8 @@ import pytest
 from tests.acceptance.suite import Suite, running_suite
 
 
-@pytest.fixture(scope="session")
+# It ends with the folder: the services of an idle suite go on taking CPU.
+@pytest.fixture(scope="package")
 def suite() -> Iterator[Suite]:
     """A real Taskyard on free ports, with its data in a temporary directory."""
     with running_suite() as suite:

@@ -7,7 +7,8 @@ import pytest
 from tests.acceptance.suite import Suite, running_suite
 
 
-@pytest.fixture(scope="session")
+# It ends with the folder: the services of an idle suite go on taking CPU.
+@pytest.fixture(scope="package")
 def suite() -> Iterator[Suite]:
     """A real Taskyard on free ports, with its data in a temporary directory."""
     with running_suite() as suite:

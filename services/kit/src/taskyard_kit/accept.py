@@ -4,8 +4,8 @@ grpc.aio accepts the next call of a method several passes of the event loop afte
 loop is busy a pass takes milliseconds, and a caller waits behind all calls of the same method that arrived
 earlier, also those of other tenants, before any code here can decide on their order. It also waits for all
 methods of the server anew for each call. Here each method has up to ACCEPTED_AT_ONCE requests for calls with
-gRPC's core: one at first, since most methods of a server are not called for hours and a hundred of them with all
-their requests take a tenth of a second to start, and one more for each call that is accepted.
+gRPC's core: one at first, since a hundred methods with all their requests take a tenth of a second to start,
+and one more for each call that is accepted.
 
 A call that is accepted costs the loop a part of a millisecond, one that waits in gRPC's core costs nothing.
 Streams, whose openings nobody counts in milliseconds, therefore wait there while the loop is late.
