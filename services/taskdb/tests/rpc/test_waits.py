@@ -330,7 +330,9 @@ async def test_slot_and_units_are_given_back_for_the_wait(yard: Yard, shared: st
     await yard.report(runner, started(parent))
     assert not (await yard.claim(runner)).assignments
     await yard.report(runner, waiting(parent, [name]))
-    await finish(yard, runner, [name])
+    (child,) = (await yard.claim(runner)).assignments
+    assert child.lease.task == name
+    await yard.report(runner, started(child), succeeded(child))
     (again,) = (await yard.claim(runner)).assignments
     assert (again.lease.task, again.attempt) == (parent_name, 1)
 
