@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import grpc.aio
@@ -68,7 +68,7 @@ async def test_a_refusal_is_raised_at_once(peer: SchedulerPeer, children: Childr
 async def test_the_call_of_a_run_that_stops_is_given_up(
     peer: SchedulerPeer, children: Children, run: AgentRun, ended: bool
 ) -> None:
-    def failures() -> itertools.chain[StorageUnavailable]:
+    def failures() -> Iterator[StorageUnavailable]:
         yield from [OUTAGE] * 5
         run.ended = ended
         run.held.state = HELD_STATE_STOPPING if not ended else run.held.state

@@ -201,6 +201,31 @@ async def test_validate_only_items_store_nothing(taskdb: Any, tenant: Any, make_
     assert await ids(taskdb) == {"taken", "made"}
 
 
+@pytest.mark.parametrize("mode", [ATOMIC, PER_ITEM])
+async def test_equal_items_that_are_only_checked_store_nothing(
+    taskdb: Any, tenant: Any, make_task: MakeTask, mode: Any
+) -> None:
+    items = [make_task(priority=7) for _ in range(3)]
+    for item in items:
+        item.validate_only = True
+    response = await tenant.tasks.BatchCreateTasks(batch(*items, mode=mode))
+    assert [result.WhichOneof("result") for result in response.results] == ["created"] * 3
+    assert await ids(taskdb) == set()
+
+
+async def test_a_reused_request_id_leaves_nothing_of_an_atomic_batch(
+    taskdb: Any, tenant: Any, make_task: MakeTask
+) -> None:
+    await tenant.tasks.CreateTask(make_task(request_id="used", priority=1))
+    items = [make_task(request_id="fresh", priority=2), make_task(request_id="used", priority=3)]
+    with pytest.raises(errors.RequestIdReused):
+        await tenant.tasks.BatchCreateTasks(batch(*items))
+    assert len(await ids(taskdb)) == 1
+    made = await tenant.tasks.CreateTask(items[0])
+    assert made.outcome == task_service_pb2.CREATE_OUTCOME_CREATED
+    assert len(await ids(taskdb)) == 2
+
+
 async def test_equal_items_become_tasks_of_their_own(tenant: Any, make_task: MakeTask) -> None:
     items = [make_task(priority=7), make_task(priority=8), make_task(priority=7), make_task(priority=7)]
     response = await tenant.tasks.BatchCreateTasks(batch(*items))

@@ -316,6 +316,16 @@ async def test_a_batch_is_admitted_up_to_the_limit(tenant: Caller, taskdb: Runni
     assert await recount(taskdb)
 
 
+async def test_the_answers_of_a_batch_are_what_is_stored(tenant: Caller) -> None:
+    await create_limit(tenant, "api", max_running=1)
+    items = [new_task(task_id=f"limited-{n}", limits=uses("api")) for n in range(3)]
+    request = task_service_pb2.BatchCreateTasksRequest(parent=PARENT, requests=items)
+    view = task_service_pb2.TASK_VIEW_NAME
+    for result in (await tenant.tasks.BatchCreateTasks(request)).results:
+        wanted = task_service_pb2.GetTaskRequest(name=result.created.task.name, view=view)
+        assert (await tenant.tasks.GetTask(wanted)).task == result.created.task
+
+
 async def test_starts_open_again_by_time(tenant: Caller, taskdb: RunningTaskDb) -> None:
     await create_limit(tenant, "api", starts=rate(2, 3600))
     assert await submit(tenant, "a", "b", "c", limits=["api"]) == [QUEUED, QUEUED, LIMITED]

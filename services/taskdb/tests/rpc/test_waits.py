@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from services.taskdb.tests.child_calls import create as create_children
 from services.taskdb.tests.child_calls import spawned, waiting
 from services.taskdb.tests.conftest import RunningTaskDb
+from services.taskdb.tests.rpc.limit_calls import create_limit, uses
 from services.taskdb.tests.rpc.test_children import claimed
 from services.taskdb.tests.rpc.test_dependencies import no_job
 from services.taskdb.tests.yard import Runner, Yard, duration, failed, started, succeeded
@@ -313,6 +315,26 @@ async def test_total_timeout_counts_while_a_task_waits(yard: Yard, taskdb: Runni
     (child_name,) = await create_children(yard, "runner-2", found.lease, spawned("a"))
     await yard.report("runner-2", started(found), waiting(found, [child_name]))
     assert await taskdb.rows("SELECT task_id FROM timers WHERE kind = 3") == [(other.rpartition("/")[2],)]
+
+
+@pytest.mark.parametrize("shared", ["slot", "limit"])
+async def test_slot_and_units_are_given_back_for_the_wait(yard: Yard, shared: str) -> None:
+    """The child needs the same ones."""
+    if shared == "limit":
+        await create_limit(yard.tenant, "api", max_running=1)
+    spec: dict[str, Any] = {"slot": "s"} if shared == "slot" else {"limits": uses("api")}
+    (parent_name,) = await yard.create(**spec)
+    runner, _ = await yard.hello()
+    (parent,) = (await yard.claim(runner)).assignments
+    (name,) = await create_children(yard, runner.id, parent.lease, spawned("a", **spec))
+    await yard.report(runner, started(parent))
+    assert not (await yard.claim(runner)).assignments
+    await yard.report(runner, waiting(parent, [name]))
+    (child,) = (await yard.claim(runner)).assignments
+    assert child.lease.task == name
+    await yard.report(runner, started(child), succeeded(child))
+    (again,) = (await yard.claim(runner)).assignments
+    assert (again.lease.task, again.attempt) == (parent_name, 1)
 
 
 async def another(yard: Yard) -> Runner:
