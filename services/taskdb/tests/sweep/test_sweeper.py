@@ -66,3 +66,13 @@ async def test_a_sweep_polls_at_its_own_interval_while_there_are_commits(leaders
     task = asyncio.create_task(Sweeper(leadership, [sweep]).run())
     await sweep.reach(5)
     task.cancel()
+
+
+async def test_a_sweep_that_is_due_at_a_time_does_not_wait_like_one_that_is_always_due(
+    leadership: Leadership,
+) -> None:
+    exact, always = CountingSweep(1.0, wait=0.001), CountingSweep(1.0, wait=0.0)
+    task = asyncio.create_task(Sweeper(leadership, [exact, always]).run())
+    await exact.reach(200)
+    assert always.runs < 100
+    task.cancel()

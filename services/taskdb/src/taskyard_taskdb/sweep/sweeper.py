@@ -15,9 +15,10 @@ from taskyard_taskdb.sweep.leader_election import Leadership
 
 log = get_log(__name__)
 
-# The wait after a failure, and the least wait of a sweep that is always due.
+# The wait after a failure, the wait of a sweep that is always due, and the least wait for a time.
 RETRY_SECONDS = 1.0
 MIN_WAIT_SECONDS = 0.02
+LEAST_SLEEP_SECONDS = 0.001
 # After this time without a commit sweeps poll less often; the next commit restores their own interval.
 ACTIVE_SECONDS = 10.0
 QUIET_POLL_SECONDS = 20.0
@@ -83,7 +84,9 @@ class Sweeper:
                 wait = await self._run(entry.sweep)
                 poll = max(entry.sweep.poll, QUIET_POLL_SECONDS) if self._is_quiet() else entry.sweep.poll
                 entry.ran = time.monotonic()
-                entry.due = entry.ran + max(MIN_WAIT_SECONDS, min(wait, poll))
+                # One that is due at a time comes back at that time: a rate limit loses what it is late.
+                least = LEAST_SLEEP_SECONDS if wait > 0 else MIN_WAIT_SECONDS
+                entry.due = entry.ran + max(least, min(wait, poll))
 
     async def _run(self, sweep: Sweep) -> float:
         try:
