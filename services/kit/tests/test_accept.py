@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from typing import Any
 
 import grpc
 import grpc.aio
+from grpc._cython import cygrpc
 
 from taskyard_kit import accept
+
+_cygrpc: Any = cygrpc
 
 CALLS = 64
 METHOD = "/test.Echo/Call"
@@ -86,6 +90,26 @@ async def test_a_method_that_is_held_back_stays_in_grpcs_core_and_others_are_acc
         turn.set_result(None)
         await asyncio.gather(*calls)
     assert accepted.count(b"held") == accepted.count(b"other") == CALLS
+    await server.stop(None)
+
+
+async def test_a_call_that_has_ended_is_not_kept_until_the_next_one() -> None:
+    async def handler(request: bytes, context: Any) -> bytes:
+        return request
+
+    def states() -> int:
+        return sum(type(found) is _cygrpc.RPCState for found in gc.get_objects())
+
+    gc.collect()
+    others = states()
+    server, port = await start(handler)
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel, asyncio.timeout(30):
+        call: Any = channel.unary_unary(METHOD)
+        for _ in range(accept.ACCEPTED_AT_ONCE + 1):
+            await call(b"short", timeout=30)
+        # Those that wait for the next calls of two methods, and of methods that are not registered.
+        while states() - others > 2 * accept.ACCEPTED_AT_ONCE + 1:
+            await asyncio.sleep(0.01)
     await server.stop(None)
 
 

@@ -95,6 +95,8 @@ class _Acceptor(_core.AioServer):  # type: ignore[misc]
                     continue
                 behavior = _core._handle_rpc(name, found, (), state, loop, False)
                 self._start(_core._schedule_rpc_coro(behavior, state, loop, name))
+                # The next call may come much later; this one is freed when it ends.
+                del state, behavior
                 if (turn := self.pace(name)) is not None:
                     await turn
             raise _core._RequestCallError

@@ -92,9 +92,10 @@ class Guard:
                 limits = self._heavy_writes if policy.scope else self._heavy_reads
                 behavior, decode = _with_limit(behavior, decode, limits), _undecoded
             body = _unary_body(behavior, enter, decode, self.starts, self._limit(policy), method)
-        call = _with_error_status(_with_telemetry(method, _with_internal_errors(method, body)))
+        call = _with_telemetry(method, _with_internal_errors(method, body))
         if streaming or policy.waits:
             call = _with_tracking(method, self.streams, call, authorized=not policy.open)
+        call = with_error_status(call)
         # Messages of a request stream are decoded and validated when the handler reads them; a single request
         # is decoded only after the caller is authenticated.
         if handler.request_streaming:
@@ -264,21 +265,25 @@ def _with_tracking(method: str, streams: Streams, inner: Behavior, *, authorized
 
     async def call(incoming: Any, context: Context) -> Any:
         if streams.ended:
-            await fail(context, ServerDraining())
+            raise ServerDraining()
         task = streams.enter(_header(context, "authorization") if authorized else None)
         gauge.add(1, labels)
         try:
-            result = await inner(incoming, context)
+            return await inner(incoming, context)
         except asyncio.CancelledError:
             error = streams.leave(task)
             if error is None:
                 raise
             task.uncancel()
-            await fail(context, error)
+            try:
+                # Every call that a drain ends has the same error; its traceback is for one of them.
+                raise error.with_traceback(None) from None
+            finally:
+                # The error keeps this frame.
+                del error
         finally:
             streams.leave(task)
             gauge.add(-1, labels)
-        return result
 
     return call
 
@@ -342,18 +347,27 @@ def _aborted_code(context: Context) -> str:
 _ATTRIBUTES = {"rpc.system.name": "grpc"}
 
 
-def _with_error_status(inner: Behavior) -> Behavior:
-    """Ends the call with the status of the raised error."""
+def with_error_status(inner: Behavior) -> Behavior:
+    """Ends the call with the status of the raised error.
+
+    gRPC's call keeps the error that aborts it. With what the error has of frames they would keep the call, its
+    request and the memory in gRPC's core, until the garbage collector looks at what lived long: rarely.
+    """
 
     async def call(incoming: Any, context: Context) -> Any:
         try:
-            return await inner(incoming, context)
-        except TaskyardError as error:
-            await fail(context, error)
+            try:
+                return await inner(incoming, context)
+            except TaskyardError as error:
+                await _fail(context, error)
+        except grpc.aio.AbortError as aborted:
+            del incoming, context
+            aborted.__context__ = None
+            raise aborted.with_traceback(None)
 
     return call
 
 
-async def fail(context: Context, error: TaskyardError) -> None:
+async def _fail(context: Context, error: TaskyardError) -> None:
     code = status.GRPC_CODE[error.code]
     await context.abort(code, status.clip(error.message), status.trailing_metadata(error))

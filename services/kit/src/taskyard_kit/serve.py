@@ -19,7 +19,7 @@ from taskyard_kit import health_state, reflection, validation
 from taskyard_kit.accept import make_server
 from taskyard_kit.auth import KIT_POLICIES, Authenticator, KeyVerifier, Policy, check_policies
 from taskyard_kit.collector import spare_collector
-from taskyard_kit.interceptors import Guard, fail
+from taskyard_kit.interceptors import Guard, with_error_status
 from taskyard_kit.listen import ListenSettings
 from taskyard_kit.logs import get_log
 from taskyard_kit.options import MAX_MESSAGE_BYTES, server_options
@@ -242,9 +242,9 @@ class _ForeignMethods(grpc.GenericRpcHandler):
         message = f"this is {self._service}, which does not serve {name}; use the address of {right}"
 
         async def refuse(request: Any, context: Any) -> None:
-            await fail(context, Unimplemented(name, message=message))
+            raise Unimplemented(name, message=message)
 
-        return grpc.unary_unary_rpc_method_handler(refuse)
+        return grpc.unary_unary_rpc_method_handler(with_error_status(refuse))
 
 
 class _Registrar:
