@@ -350,8 +350,8 @@ _ATTRIBUTES = {"rpc.system.name": "grpc"}
 def with_error_status(inner: Behavior) -> Behavior:
     """Ends the call with the status of the raised error.
 
-    gRPC's call keeps the error that aborts it. With what the error has of frames they would keep the call, its
-    request and the memory in gRPC's core, until the garbage collector looks at what lived long: rarely.
+    gRPC's call keeps the error that aborts it. The frames of that error would keep the call, its request and
+    its memory in gRPC's core, until the garbage collector looks at what has lived long, which is rare.
     """
 
     async def call(incoming: Any, context: Context) -> Any:
@@ -363,7 +363,7 @@ def with_error_status(inner: Behavior) -> Behavior:
         except grpc.aio.AbortError as aborted:
             del incoming, context
             aborted.__context__ = None
-            raise aborted.with_traceback(None)
+            raise aborted.with_traceback(None) from None
 
     return call
 
