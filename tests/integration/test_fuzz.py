@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +16,7 @@ from taskyard_scheduler.rpc.policies import POLICIES as SCHEDULER_POLICIES
 from taskyard_taskdb.access_policy import POLICIES as TASKDB_POLICIES
 from tests.fuzz.attack import public_rpcs
 from tests.fuzz.messages import Mutator
-from tests.fuzz.rpc import LOOPBACK, fuzz, service_of
+from tests.fuzz.rpc import LOOPBACK, MIB, fuzz, leaks, service_of
 from tests.fuzz.service import Service
 from tests.fuzz.values import Values
 from tests.fuzz.world import World
@@ -46,6 +46,23 @@ async def test_no_generated_call_breaks_a_server_or_another_tenant(plane: Contro
     assert not verdict.problems
     assert verdict.outcome.passed >= SERVED
     assert set(verdict.outcome.codes) == set(public_rpcs())
+
+
+@pytest.mark.parametrize(
+    ("readings", "leaking"),
+    [
+        ((132, 180, 200, 205, 208), False),
+        # Something that is made once, and a collection that comes late.
+        ((132, 180, 200, 250, 252), False),
+        ((132, 180, 230, 260, 210), False),
+        # As fast in the last quarter as in the one before.
+        ((132, 160, 190, 220, 250), True),
+        ((132, 200, 210, 215, 300), True),
+    ],
+)
+def test_memory_that_grows_to_the_end_is_a_leak(readings: Sequence[int], leaking: bool) -> None:
+    memory = [{"taskdb": reading * MIB, "scheduler": 70 * MIB} for reading in readings]
+    assert bool(leaks(memory)) is leaking
 
 
 def test_every_rpc_has_a_valid_request() -> None:

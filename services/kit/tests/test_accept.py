@@ -103,18 +103,18 @@ async def test_a_call_that_has_ended_is_not_kept_until_the_next_one() -> None:
     gc.collect()
     others = states()
     server, port = await start(handler)
-    # Those that wait for the next calls of two methods, and of methods that are not registered.
+    # At most so many wait for the next calls of two methods, and one for those of other methods.
     waiting = 2 * accept.ACCEPTED_AT_ONCE + 1
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         call: Any = channel.unary_unary(METHOD)
         for _ in range(accept.ACCEPTED_AT_ONCE + 1):
             await call(b"short", timeout=30)
-        for _ in range(1000):
-            if (left := states() - others) == waiting:
+        for _ in range(50):
+            if (left := states() - others) <= waiting:
                 break
             await asyncio.sleep(0.01)
     await server.stop(None)
-    assert left == waiting
+    assert left <= waiting
 
 
 async def test_a_stop_lets_accepted_calls_end_and_refuses_others() -> None:

@@ -36,7 +36,7 @@ def kept_calls() -> int:
 
 async def all_freed() -> bool:
     """Whether no call is left, once the callbacks of the last one have run."""
-    for _ in range(1000):
+    for _ in range(50):
         if not kept_calls():
             return True
         await asyncio.sleep(0.01)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
 
 from taskyard import builders, errors, script
 from taskyard.new_task import NewTask, Options
-from taskyard.v1 import task_pb2, task_service_pb2
+from taskyard.v1 import task_pb2, task_service_pb2, task_type_pb2
 from taskyard_taskdb.domain.spec_digest import spec_digest
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.rpc.spec import SpecReader
 from taskyard_taskdb.rpc.spec_defaults import resolve
+from taskyard_taskdb.rpc.type_rules import TypeRules
 from taskyard_taskdb.storage.create import new_task
+from taskyard_taskdb.storage.tenant.task_types import TypeRow
 from taskyard_taskdb.storage.tenant.tenants import Tenant
 
 TENANT = Tenant("default", suspended=False)
@@ -106,6 +110,25 @@ def test_names_of_another_tenant_are_not_found_after_that_tenant_used_them() -> 
     assert reader.read(request, TENANT, ACTOR, None).parent_task_id == "parent"
     with pytest.raises(errors.NotFound):
         reader.read(other, Tenant("acme", suspended=False), ACTOR, None)
+
+
+def test_large_defaults_of_a_type_do_not_fill_the_memory_with_specs() -> None:
+    definition = task_type_pb2.TaskType(execution=script.bash("#" * 300_000).request.task.spec.execution)
+    now = datetime.now(UTC)
+    row = TypeRow("default", "large", 1, 1, now, now, definition.SerializeToString())
+    rules, reader = TypeRules(row), SpecReader()
+    tracemalloc.start()
+    try:
+        for number in range(200):
+            request = task_service_pb2.CreateTaskRequest()
+            request.task.spec.task_type = "large"
+            request.task.spec.env.add(name="N", value=str(number))
+            assert len(reader.read(request, TENANT, ACTOR, None, rules).spec) > 300_000
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # All of them take 60 MB.
+    assert kept < 40_000_000
 
 
 def test_ids_ascend_also_across_draws() -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import NamedTuple
 
 from taskyard.v1 import common_pb2, lease_service_pb2, runner_pb2, task_pb2
+from taskyard_taskdb.domain.bounded_cache import BoundedCache
 from taskyard_taskdb.domain.placement_class import class_id, pinned_runner, round_up
 from taskyard_taskdb.domain.words import Kind
 
 _CACHE_SIZE = 10_000
+_CACHE_BYTES = 16 * 1024 * 1024
 
 
 class PlacedClass(NamedTuple):
@@ -24,7 +25,9 @@ class PlacementClasses:
     """Finds the class of a spec."""
 
     def __init__(self) -> None:
-        self._cache: OrderedDict[tuple[int, str, str, str, bytes, bytes], PlacedClass] = OrderedDict()
+        self._cache: BoundedCache[tuple[int, str, str, str, bytes, bytes], PlacedClass] = BoundedCache(
+            _CACHE_SIZE, _CACHE_BYTES
+        )
 
     def of(self, spec: task_pb2.TaskSpec, kind: Kind, runner_id_pattern: str = "") -> PlacedClass:
         """The class of a spec with its defaults; its type may restrict the ids of runners to a pattern."""
@@ -38,9 +41,9 @@ class PlacementClasses:
         key = (kind, spec.task_type, function, runner_id_pattern, placement, resources)
         found = self._cache.get(key)
         if found is None:
-            found = self._cache[key] = _define(spec, kind, function, runner_id_pattern)
-            if len(self._cache) > _CACHE_SIZE:
-                self._cache.popitem(last=False)
+            found = _define(spec, kind, function, runner_id_pattern)
+            # The definition repeats the parts of the key.
+            self._cache.put(key, found, 2 * len(found.definition) + 500)
         return found
 
 

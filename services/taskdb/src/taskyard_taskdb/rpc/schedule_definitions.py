@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
@@ -13,6 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from taskyard.errors import FieldInvalid, FieldViolation, InvalidArgument
 from taskyard.v1 import schedule_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain import cron
+from taskyard_taskdb.domain.bounded_cache import BoundedCache
 from taskyard_taskdb.domain.names import schedule_name
 from taskyard_taskdb.domain.schedule_plan import ADMISSIONS, CATCH_UP_WINDOW, Missed, Overlap, Policy
 from taskyard_taskdb.domain.schedule_times import EPOCH, Times, basic_format
@@ -31,6 +31,7 @@ from taskyard_taskdb.storage.tenant.tenants import TenantCache
 Schedule = schedule_pb2.Schedule
 
 _CACHE_SIZE = 5000
+_CACHE_BYTES = 32 * 1024 * 1024
 _SECOND = timedelta(seconds=1)
 # Times outside of these years cannot be compared with instants of every zone.
 _YEARS = range(1970, 9000)
@@ -66,7 +67,7 @@ class ScheduleDefinitions:
         self._specs = specs
         self._schemas = schemas
         self._stored = stored
-        self._parsed: OrderedDict[tuple[object, int], _Parsed] = OrderedDict()
+        self._parsed: BoundedCache[tuple[object, int], _Parsed] = BoundedCache(_CACHE_SIZE, _CACHE_BYTES)
 
     def times(self, row: ScheduleRow) -> Times:
         """When it fires."""
@@ -166,9 +167,8 @@ class ScheduleDefinitions:
             found = _Parsed(
                 message, read_times(message, str(row.uid)), _policy(message), read_overlap(message)
             )
-            self._parsed[identity] = found
-            if len(self._parsed) > _CACHE_SIZE:
-                self._parsed.popitem(last=False)
+            # A parsed message takes a multiple of its bytes.
+            self._parsed.put(identity, found, 3 * len(row.definition) + 2000)
         return found
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from taskyard.errors import FieldInvalid, NotFound
 from taskyard.v1 import task_pb2, task_service_pb2
 from taskyard_taskdb.domain import search_fields
+from taskyard_taskdb.domain.bounded_cache import BoundedCache
 from taskyard_taskdb.domain.dependency import Prerequisite
 from taskyard_taskdb.domain.egress import Egress
 from taskyard_taskdb.domain.limit import LimitUse
@@ -34,9 +34,12 @@ from taskyard_taskdb.storage.tenant.tenants import Tenant
 
 # Fields of a spec that only the server sets.
 _OUTPUT: Final = ("schedule", "scheduled_time")
-# Number of cached specs, and the size above which a spec is not cached.
+# Number of cached specs, their bytes, and the size above which the specs of requests are not cached.
 _CACHE_SIZE = 2000
+_CACHE_BYTES = 16 * 1024 * 1024
 _CACHED_BYTES = 4096
+# What a cached spec takes beside its encoded parts.
+_OBJECT_BYTES = 2000
 _SMALL_PAYLOAD = 1024 * 1024
 # Tags of TaskSpec.payload and .execution: fields 2 and 3, messages.
 _PAYLOAD_TAG = b"\x12"
@@ -96,9 +99,9 @@ class SpecReader:
         self.classes = PlacementClasses()
         self.egress = egress or Egress()
         self._ids = Uuid7()
-        self._shapes: OrderedDict[_ShapeKey, _Shape] = OrderedDict()
-        self._templates: OrderedDict[bytes, _Template] = OrderedDict()
-        self._valid_rests: OrderedDict[bytes, None] = OrderedDict()
+        self._shapes: BoundedCache[_ShapeKey, _Shape] = BoundedCache(_CACHE_SIZE, _CACHE_BYTES)
+        self._templates: BoundedCache[bytes, _Template] = BoundedCache(_CACHE_SIZE, _CACHE_BYTES)
+        self._valid_rests: BoundedCache[bytes, bool] = BoundedCache(_CACHE_SIZE, _CACHE_BYTES)
 
     def draw_uids(self, count: int) -> list[str]:
         """New ids for `read` and `repeat`, in ascending order."""
@@ -190,7 +193,8 @@ class SpecReader:
         found = self._shapes.get(key)
         if found is None:
             found = self._make_shape(request, tenant_id, rules, without_execution=without_execution)
-            _cache(self._shapes, key, found, len(encoded))
+            if len(encoded) <= _CACHED_BYTES:
+                self._shapes.put(key, found, 2 * len(encoded) + len(found.template.encoded) + _OBJECT_BYTES)
         return found
 
     def _make_shape(
@@ -235,7 +239,9 @@ class SpecReader:
         found = self._templates.get(key)
         if found is None:
             found = self._make_template(spec, rules, without_execution=without_execution)
-            _cache(self._templates, key, found, len(key))
+            if len(key) <= _CACHED_BYTES:
+                # With the defaults of its type a spec may be much larger than its key.
+                self._templates.put(key, found, len(key) + len(found.encoded) + _OBJECT_BYTES)
         return found
 
     def _validate_rest(self, request: task_service_pb2.CreateTaskRequest) -> None:
@@ -245,12 +251,12 @@ class SpecReader:
             request.task.ClearField("spec")
         # Most requests have no other field, or the labels of an earlier one: nothing is left to validate.
         rest = request.task.SerializeToString(deterministic=True)
-        if plain and (not rest or rest in self._valid_rests):
+        if plain and (not rest or self._valid_rests.get(rest)):
             return
         validate(request)
         check_metadata(request.task.metadata, "task.metadata")
-        if plain:
-            _cache(self._valid_rests, rest, None, len(rest))
+        if plain and len(rest) <= _CACHED_BYTES:
+            self._valid_rests.put(rest, True, len(rest))
 
     def _make_template(
         self, given: task_pb2.TaskSpec, rules: TypeRules | None, *, without_execution: bool
@@ -297,17 +303,6 @@ def searched_slot(spec: task_pb2.TaskSpec, kind: Kind) -> Mapping[str, str]:
 def pack_labels(labels: Mapping[str, str], searched: Mapping[str, str]) -> str | None:
     """The stored form of labels and of the values by which the task is found; None if there are none."""
     return json.dumps({**labels, **searched}, ensure_ascii=False) if labels or searched else None
-
-
-K = TypeVar("K")
-V = TypeVar("V")
-
-
-def _cache(cache: OrderedDict[K, V], key: K, value: V, size: int) -> None:
-    if size <= _CACHED_BYTES:
-        cache[key] = value
-    if len(cache) > _CACHE_SIZE:
-        cache.popitem(last=False)
 
 
 def _is_plain_id(given: str, length: int) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable
 from datetime import timedelta
 from typing import Any, TypeVar
 
 from taskyard.v1 import common_pb2, task_type_pb2
+from taskyard_taskdb.domain.bounded_cache import BoundedCache
 from taskyard_taskdb.domain.names import is_id
 from taskyard_taskdb.rpc.convert import raw_payload
 from taskyard_taskdb.rpc.type_rules import TypeRules
@@ -17,11 +17,15 @@ from taskyard_taskdb.storage.tenant import task_types
 from taskyard_taskdb.storage.tenant.tenants import TTL
 
 _CAPACITY = 2000
+_CAPACITY_BYTES = 32 * 1024 * 1024
 _SYSTEM = "system"
 
+K = TypeVar("K")
 T = TypeVar("T")
 Revision = tuple[str, str, int]
 """Tenant, type and revision. Revisions start again at 1 when a type is deleted and created again."""
+_Cached = BoundedCache[K, tuple[float, T]]
+"""With the time until which a value is used."""
 
 
 class TypeCache:
@@ -30,9 +34,9 @@ class TypeCache:
     def __init__(self, pool: Pool, ttl: timedelta = TTL) -> None:
         self._pool = pool
         self._ttl = ttl.total_seconds()
-        self._rules: OrderedDict[tuple[str, str], tuple[float, TypeRules | None]] = OrderedDict()
-        self._configs: OrderedDict[Revision, tuple[float, common_pb2.Payload | None]] = OrderedDict()
-        self._results: OrderedDict[Revision, tuple[float, bytes]] = OrderedDict()
+        self._rules: _Cached[tuple[str, str], TypeRules | None] = _cached()
+        self._configs: _Cached[Revision, common_pb2.Payload | None] = _cached()
+        self._results: _Cached[Revision, bytes] = _cached()
         self._checking: tuple[float, Container[str]] = (0.0, ())
 
     async def find(self, tenant_id: str, task_type: str) -> TypeRules | None:
@@ -48,8 +52,9 @@ class TypeCache:
         if row is not None:
             # Compiled patterns and schemas are kept while the type is unchanged.
             rules = old if old is not None and old.is_of(row) else TypeRules(row)
-        self._rules[key] = (time.monotonic() + self._ttl, rules)
-        _trim(self._rules)
+        # A parsed definition takes a multiple of its bytes.
+        size = 1000 + (3 * len(row.definition) if row is not None else 0)
+        self._rules.put(key, (time.monotonic() + self._ttl, rules), size)
         return rules
 
     async def find_all(self, tenant_id: str, types: Iterable[str]) -> dict[str, TypeRules | None]:
@@ -66,20 +71,21 @@ class TypeCache:
 
     async def _of_revisions(
         self,
-        cached: OrderedDict[Revision, tuple[float, T]],
+        cached: _Cached[Revision, T],
         revisions: Iterable[Revision],
         read: Callable[[bytes | None], T],
     ) -> dict[Revision, T]:
         keys, now = set(revisions), time.monotonic()
-        values = {key: cached[key][1] for key in keys & cached.keys() if cached[key][0] > now}
+        kept = {key: cached.get(key) for key in keys}
+        values = {key: found[1] for key, found in kept.items() if found is not None and found[0] > now}
         missing = keys - values.keys()
         if missing:
             async with self._pool.reading() as tx:
                 found = await task_types.read_revisions(tx, missing)
             for key in missing:
-                values[key] = read(found.get(key))
-                cached[key] = (time.monotonic() + self._ttl, values[key])
-            _trim(cached)
+                definition = found.get(key)
+                values[key] = read(definition)
+                cached.put(key, (time.monotonic() + self._ttl, values[key]), 500 + len(definition or b""))
         return values
 
     async def checking(self) -> Container[str]:
@@ -96,8 +102,13 @@ class TypeCache:
         """Drop cached types of a tenant after a change; of all tenants for None or the system tenant."""
         self._checking = (0.0, ())
         all_tenants = tenant_id in (None, _SYSTEM)
-        for cached in (self._rules, self._configs, self._results):
-            _drop(cached, None if all_tenants else tenant_id)
+        self._rules.drop_all(lambda key: all_tenants or key[0] == tenant_id)
+        for cached in (self._configs, self._results):
+            cached.drop_all(lambda key: all_tenants or key[0] == tenant_id)
+
+
+def _cached() -> BoundedCache[Any, Any]:
+    return BoundedCache(_CAPACITY, _CAPACITY_BYTES)
 
 
 def _config(definition: bytes | None) -> common_pb2.Payload | None:
@@ -117,13 +128,3 @@ class _AllTenants:
 
 
 _ALL_TENANTS = _AllTenants()
-
-
-def _drop(cached: OrderedDict[Any, Any], tenant_id: str | None) -> None:
-    for key in [key for key in cached if tenant_id is None or key[0] == tenant_id]:
-        del cached[key]
-
-
-def _trim(cached: OrderedDict[Any, Any]) -> None:
-    while len(cached) > _CAPACITY:
-        cached.popitem(last=False)

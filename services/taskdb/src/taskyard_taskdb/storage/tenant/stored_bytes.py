@@ -13,12 +13,15 @@ from datetime import timedelta
 
 from taskyard.errors import StorageQuotaExceeded, TaskyardError
 from taskyard_kit.logs import get_log
+from taskyard_taskdb.domain.bounded_cache import BoundedCache
 from taskyard_taskdb.domain.names import tenant_name
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.statements import statement
 
 MEASURE_SECONDS = 30.0
 RETRY_AFTER = timedelta(seconds=30)
+# Tenants whose bytes a process remembers.
+_KEPT = 10_000
 
 log = get_log(__name__)
 
@@ -39,16 +42,18 @@ class StoredBytes:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._measured: dict[str, _Measured] = {}
+        self._measured: BoundedCache[str, _Measured] = BoundedCache(_KEPT, _KEPT * 500)
 
     async def admit(self, tenant_id: str, limit: int, size: int) -> None:
         """Count new tasks of `size` bytes. Raises StorageQuotaExceeded if they exceed the limit."""
         found = self._measured.get(tenant_id)
         if found is None:
             measured = await self._measure(tenant_id)
-            found = self._measured.setdefault(
-                tenant_id, _Measured(measured, time.monotonic() + MEASURE_SECONDS)
-            )
+            # Of concurrent measurements the first counts.
+            found = self._measured.get(tenant_id)
+            if found is None:
+                found = _Measured(measured, time.monotonic() + MEASURE_SECONDS)
+                self._measured.put(tenant_id, found, 500)
         elif found.due <= time.monotonic() and found.running is None:
             found.since = 0
             found.running = asyncio.create_task(self._refresh(tenant_id, found))

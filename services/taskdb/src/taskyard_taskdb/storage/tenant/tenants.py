@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from taskyard.errors import NotFound, TenantSuspended
 from taskyard_taskdb.domain import quota
+from taskyard_taskdb.domain.bounded_cache import BoundedCache
 from taskyard_taskdb.domain.names import tenant_name
 from taskyard_taskdb.domain.quota import NO_OVERRIDES, Quota, QuotaOverrides, Tier
 from taskyard_taskdb.storage import arrays
@@ -114,6 +115,8 @@ async def count_children(tx: Tx, tenant_id: str) -> int:
 
 # How long a replica that missed a notice may serve a tenant or its task types from its cache.
 TTL = timedelta(seconds=2)
+# Tenants of which a process remembers something.
+_KEPT = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +148,7 @@ class TenantCache:
     def __init__(self, pool: Pool, ttl: timedelta = TTL) -> None:
         self._pool = pool
         self._ttl = ttl.total_seconds()
-        self._cached: dict[str, tuple[float, Tenant]] = {}
+        self._cached: BoundedCache[str, tuple[float, Tenant]] = BoundedCache(_KEPT, _KEPT * 1000)
 
     async def admit(self, tenant_id: str) -> Tenant:
         """The tenant, which may submit work. Raises NotFound or TenantSuspended."""
@@ -160,9 +163,9 @@ class TenantCache:
     def forget(self, tenant_id: str | None = None) -> None:
         """Read the tenant, or every one, anew next time, because it has changed."""
         if tenant_id is None:
-            self._cached.clear()
+            self._cached.drop_all(lambda _: True)
         else:
-            self._cached.pop(tenant_id, None)
+            self._cached.drop(tenant_id)
 
     async def _load(self, tenant_id: str) -> Tenant:
         async with self._pool.reading() as tx:
@@ -171,5 +174,5 @@ class TenantCache:
             self.forget(tenant_id)
             raise NotFound("tenant", f"tenants/{tenant_id}")
         tenant = Tenant(*row)
-        self._cached[tenant_id] = (time.monotonic() + self._ttl, tenant)
+        self._cached.put(tenant_id, (time.monotonic() + self._ttl, tenant), 1000)
         return tenant
