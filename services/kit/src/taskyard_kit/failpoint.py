@@ -40,6 +40,11 @@ class Failpoint:
         self._action: Callable[[str], None] | None = None
         self._skip = 0
 
+    @property
+    def is_set(self) -> bool:
+        """Whether passing it may have an effect."""
+        return self._action is not None
+
     def hit(self) -> None:
         """Pass this step; a sleep or pause blocks the thread."""
         if self._action is not None and self._due():
