@@ -78,6 +78,7 @@ test("what keeps a task from running is shown with a remedy that one click appli
 
 test("all tasks of a filter are cancelled after their count was confirmed", async () => {
   for (const n of [1, 2, 3]) await create(`bulk-${n}`, ["true"], { metadata: { labels: { batch: "x" } }, placement: { required: { selector: { matchLabels: { zone: "none" } } } } });
+  await create("bulk-other", ["true"], { placement: { required: { selector: { matchLabels: { zone: "none" } } } } });
   const { page, problems, context } = await signedIn();
   await open(page, `#/tasks?filter=${encodeURIComponent('metadata.labels.batch = "x"')}`);
   await page.waitForSelector("td:has-text('bulk-3')");
@@ -85,6 +86,8 @@ test("all tasks of a filter are cancelled after their count was confirmed", asyn
   await page.waitForSelector("dialog button:has-text('cancel 3 tasks')");
   await page.click("dialog button:has-text('cancel 3 tasks')");
   await page.waitForFunction(() => document.querySelectorAll("td .phase-cancelled").length === 3, null);
+  assert.equal((await call("GET", "/v1/tenants/default/tasks/bulk-other")).body.task.status.phase, "TASK_PHASE_PENDING");
+  await call("POST", "/v1/tenants/default/tasks/bulk-other:cancel", {});
   assert.deepEqual(problems, []);
   await context.close();
 });

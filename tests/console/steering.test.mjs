@@ -96,7 +96,15 @@ test("the filter is completed while it is typed, and a link to what cannot be an
 test("the overview counts phases, leads to what waits longest, and compares shares with weights", async () => {
   await create("waits-long", ["true"], NOWHERE);
   const { page, problems, context } = await signedIn(ADMIN_KEY);
+  // An answer may be seconds old when it is read.
+  await page.route("**/tasks:stats*", async (route) => {
+    const response = await route.fetch();
+    await new Promise((resolve) => { setTimeout(resolve, 2500); });
+    await route.fulfill({ response });
+  });
+  await page.reload();
   await open(page, "#/overview");
+  await page.waitForSelector("a:text-is('The oldest')");
   const pending = page.locator(".tile", { hasText: "PENDING" });
   assert.ok(Number(await pending.locator("b").innerText()) >= 1);
   await page.waitForSelector("text=1 healthy, 0 draining, 0 dead");

@@ -1,12 +1,16 @@
 // Every field that somebody else may fill is shown inert: no markup of it becomes an element, and characters that hide
 // or reorder text are visible. The policy of the page would block a script of it, so elements are looked for.
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { before, test } from "node:test";
 import { ADMIN_KEY, call, create, KEY, open, settled, signedIn } from "./harness.mjs";
 
-const naughty = (field) => `<img class="naughty" src=x onerror="window.hacked=1"><script>window.hacked=2</script>${field}\u202eevil\u200b\u001b[31mred`;
+const naughty = (field) => `<img class="naughty" src=x onerror="window.hacked=1"><script>window.hacked=2</script>${field}\u202eevil\u200b\u061c\u00ad\u{e0041}\u001b[31mred`;
 // As far as JSON and plain text agree: JSON writes ANSI codes as \\u001b, plain text leaves them out.
-const shown = (field) => `<script>window.hacked=2</script>${field}\\u202eevil\\u200b`;
+const shown = (field) => `<script>window.hacked=2</script>${field}\\u202eevil\\u200b\\u061c\\u00ad\\ue0041`;
+// For fields that hold 64 characters.
+const short = (field) => `<b class="naughty">${field}</b>\u202e\u061c\u{e0041}`;
+const shortShown = (field) => `<b class="naughty">${field}</b>\\u202e\\u061c\\ue0041`;
 const base64 = (value) => Buffer.from(value).toString("base64");
 // Of this run, so that it can be repeated on a running suite.
 const ODD = `odd-${Date.now()}`;
@@ -41,9 +45,9 @@ before(async () => {
 });
 
 /** Waits until each of these fields is on the page, made visible; then nothing of any may be an element, or hidden. */
-async function inertOn(page, fields, where = "body") {
+async function inertOn(page, fields, where = "body", written = shown) {
   for (const field of fields) {
-    await page.waitForFunction(([selector, text]) => document.querySelector(selector)?.textContent.includes(text), [where, shown(field)]).catch(async () => {
+    await page.waitForFunction(([selector, text]) => document.querySelector(selector)?.textContent.includes(text), [where, written(field)]).catch(async () => {
       await nothingLoose(page);
       assert.fail(`${field} is not shown: ${page.url()}`);
     });
@@ -53,7 +57,7 @@ async function inertOn(page, fields, where = "body") {
 
 async function nothingLoose(page) {
   const loose = await page.evaluate(() => {
-    const odd = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069]/;
+    const odd = /(?![\t\n])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
     const found = [...document.querySelectorAll(".naughty, [onerror], #app script")].map((element) => element.outerHTML);
     for (const element of document.querySelectorAll("body *")) {
       for (const { name, value } of element.attributes) if (/^(title|aria-label|placeholder|data-title)$/.test(name) && odd.test(value)) found.push(`${name}=${value}`);
@@ -140,6 +144,36 @@ test("what administrators see of tenants, types, keys, runners and the audit tra
   await settled(page);
   await nothingLoose(page);
   await must("PATCH", `/v1/${runner.name}?updateMask=adminLabels`, { name: runner.name });
+  assert.deepEqual(problems, []);
+  await context.close();
+});
+
+test("what workers state about themselves and their runs is shown inert, and a line cannot forge the next one", async () => {
+  const type = `${ODD}-fn`;
+  await must("POST", `/v1/tenants/default/taskTypes?taskTypeId=${type}`, { execution: { function: {} } });
+  await must("POST", `/v1/tenants/default/tasks?taskId=${type}`, { spec: { taskType: type, ...ONCE } });
+  const { secret } = await must("POST", "/v1/apiKeys", { apiKey: { kind: "PRINCIPAL_KIND_RUNNER" } });
+  const registration = { executionKinds: ["EXECUTION_KIND_FUNCTION"], taskTypes: [type], functions: [type], capacity: 1, labels: { note: naughty("worker label") }, version: short("version") };
+  const { lease } = (await must("POST", "/v1/work:claim", { workerId: ODD, requestId: randomUUID(), registration, wait: "30s" }, secret)).assignments[0];
+  const entries = [naughty("worker line"), "first\nforged\rline"].map((message, index) => ({ sequence: index + 1, message, level: "LOG_LEVEL_INFO" }));
+  await must("POST", "/v1/work:appendLogs", { workerId: ODD, batches: [{ lease, entries }] }, secret);
+  const { page, problems, context } = await signedIn(ADMIN_KEY);
+  await open(page, "#/runners");
+  await inertOn(page, ["worker label"], "table");
+  await inertOn(page, ["version"], "table", shortShown);
+  await open(page, `#/tasks/default/${type}`);
+  await inertOn(page, ["worker line"], ".log");
+  assert.match(await page.locator(".log .line").nth(1).innerText(), / first\\nforged\\u000dline$/);
+  const error = { code: "ODD", message: naughty("worker error"), errorClass: "ERROR_CLASS_PERMANENT" };
+  await must("POST", "/v1/work:report", { workerId: ODD, reports: [{ lease, failed: { error } }] }, secret);
+  await page.waitForSelector("h1 .phase-failed");
+  await inertOn(page, ["worker error"], "dl");
+  await inertOn(page, ["worker error"], "section[aria-label=runs]");
+  await open(page, "#/create");
+  await page.getByLabel("Labels").fill(`${short("key").replaceAll(" ", "")}=x`);
+  await page.click("button:text-is('Create')");
+  await page.waitForSelector("main [role=alert]:has-text('labels')");
+  await nothingLoose(page);
   assert.deepEqual(problems, []);
   await context.close();
 });

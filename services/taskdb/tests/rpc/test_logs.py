@@ -193,7 +193,9 @@ async def test_a_follower_gets_entries_as_they_come_and_ends_with_the_last_one_a
     assert last.complete
 
 
-async def test_a_follower_waits_as_long_as_announced_entries_arrive(yard: Yard, taskdb: RunningTaskDb) -> None:
+async def test_a_follower_waits_as_long_as_announced_entries_arrive(
+    yard: Yard, taskdb: RunningTaskDb
+) -> None:
     runner, lease = await ended_with_three(yard, 1)
     # The runner ships a long log: the task ended longer ago than a tail waits for what does not arrive.
     await taskdb.rows("UPDATE tasks SET end_time = end_time - interval '2 minutes' RETURNING 1")

@@ -27,8 +27,8 @@ from taskyard_taskdb.watch.subscription import Subscription, TaskKey
 
 CHUNKS = 20
 ENTRIES = 500
-# Seconds that a tail waits after the end of a task: for announced entries, behind the newest one that was stored,
-# and without an announcement.
+# Seconds that a tail waits after the end of a task: for announced entries, behind the newest stored one, and
+# without an announcement.
 PATIENCE_SECONDS = 60.0
 SILENCE_SECONDS = 2.0
 # Seconds after the end of a task in which a tail that does not follow waits for announced entries: outcome

@@ -8,7 +8,7 @@ import { useTasks } from "./task_list.js";
 
 /** @param {{me: import("../main.js").Me}} properties */
 export function Overview({ me }) {
-  const stats = useRead(() => get(`v1/${me.parent}/tasks:stats`), [me.parent], 5000);
+  const stats = useRead(async () => ({ ...(await get(`v1/${me.parent}/tasks:stats`)), readTime: Date.now() }), [me.parent], 5000);
   const series = useRead(() => get(`v1/${me.parent}/tasks:series`), [me.parent], 10_000);
   const status = useRead(() => (me.admin ? get("v1/systemStatus") : Promise.resolve(null)), [me.admin], 5000);
   const group = stats.value?.groups?.[0] || {};
@@ -18,17 +18,21 @@ export function Overview({ me }) {
     <section aria-label="tasks of the last 24 hours"><h2>Tasks of the last 24 hours</h2><div class="tiles">${PHASES.map((phase) => html`
       <a class=${counts.get(phase) ? "tile" : "tile none"} href=${link(["tasks"], { filter: `status.phase = ${phase}` })}><b>${number(counts.get(phase))}</b><span class=${`phase-${phase.toLowerCase()}`}>${phase}</span></a>`)}</div>
       <p>${spread("Waited", group.queueDuration)}${spread("Ran", group.runDuration)}
-        ${group.oldestPendingAge ? html`<${Oldest} age=${group.oldestPendingAge} />` : "Nothing waits."}</p></section>
+        ${group.oldestPendingAge ? html`<${Oldest} age=${group.oldestPendingAge} readTime=${stats.value?.readTime} />` : "Nothing waits."}</p></section>
     <${Hour} points=${series.value?.points || []} />
     <${Newest} me=${me} />
     ${me.admin ? html`<${Shares} /><${DoctorSummary} begin=${settled(stats) && settled(series) && settled(status)} />` : null}`;
 }
 
-/** How long the oldest task has waited, with a link to it: what waits and was created in that second. @param {{age: string}} properties */
-function Oldest({ age }) {
-  const created = Date.now() - fromDuration(age);
+/**
+ * How long the oldest task has waited, with a link to it: what waits and was created about then. An answer is some
+ * seconds old when it is read, never ahead.
+ * @param {{age: string, readTime: number}} properties
+ */
+function Oldest({ age, readTime }) {
+  const created = readTime - fromDuration(age);
   const time = (/** @type {number} */ offset) => new Date(created + offset).toISOString();
-  const filter = `status.phase = PENDING AND metadata.create_time >= "${time(-1000)}" AND metadata.create_time <= "${time(6000)}"`;
+  const filter = `status.phase = PENDING AND metadata.create_time >= "${time(-6000)}" AND metadata.create_time <= "${time(1000)}"`;
   return html`<a href=${link(["tasks"], { filter, since: "all" })}>The oldest</a> waits for ${duration(fromDuration(age))}.`;
 }
 

@@ -146,8 +146,8 @@ class LogState:
     def patience_left(self, patience: float, silence: float, quiet: float | None) -> float | None:
         """Seconds until nothing more is expected, at most 0 once it is; None while the task lives.
 
-        `quiet` is for how long no entry has been stored, where that counts: a runner may take longer to ship a
-        long log than it took to write it, and as long as entries arrive more of them follow.
+        `quiet` is for how long no entry has been stored, where that counts: a runner may take longer to ship
+        a long log than it took to write it, and as long as entries arrive more of them follow.
         """
         if self.ended_for is None:
             return None
