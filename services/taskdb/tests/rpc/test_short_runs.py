@@ -61,7 +61,7 @@ async def mixed(yard: Yard) -> list[lease_pb2.Assignment]:
     (first,) = [one for one in claimed if one.lease.task == again]
     released = lease_pb2.RunReleased(reason=lease_pb2.RELEASE_REASON_NO_CAPACITY)
     await yard.report(runner, lease_pb2.RunReport(lease=first.lease, released=released))
-    await yard.create(1, after=[before])
+    await yard.create(1, after=[task_pb2.Dependency(task=before)])
     claimed.remove(first)
     claimed += (await yard.claim(runner)).assignments
     assert len(claimed) == 7

@@ -337,7 +337,7 @@ async def test_short_runs_completed_in_columns_equal_those_of_the_lifecycle(pool
         start_times=[times[n % 3] for n in numbers],
         end_times=[times[n % 4] for n in numbers],
         results=[b"42" if n % 3 else b"" for n in numbers],
-        exit_codes=[None if n % 3 else 0 for n in numbers],
+        exit_codes=[None if n % 3 or task.exit_code else 0 for n, task in zip(numbers, tasks, strict=True)],
         checkpoints=[task.checkpoint_sequence for task in tasks],
         log_sequences=[n if n % 5 else None for n in numbers],
     )
