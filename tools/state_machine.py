@@ -41,7 +41,8 @@ TASK_TERMINAL if the task has ended; a timer that fires too late changes nothing
 
 A new task is PENDING: claimable at once, or waiting for tasks of `spec.after` (BLOCKED), for `not_before`
 (DELAYED), behind its slot (SLOT_BUSY), for its limits (LIMITED) or for its owner (EXTERNAL). A task that has
-run is BLOCKED while it waits for children that it has created.
+run is BLOCKED while it waits for children that it has created. If a fitting runner idles and nothing waits
+before the task, its creation and its claim are one transaction, and its creator gets it as SCHEDULED.
 
 """
 

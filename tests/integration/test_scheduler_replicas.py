@@ -108,7 +108,7 @@ async def test_a_scheduler_killed_between_claim_and_dispatch_strands_nothing(
     postgres_server: PostgresServer, migrated_template: str
 ) -> None:
     with control_plane(postgres_server, migrated_template, schedulers=0, taskdb_flags=REAPING) as plane:
-        doomed = plane.add_scheduler("", *QUICK, failpoints="dispatch.claimed=kill@1")
+        doomed = plane.add_scheduler("", "--no-eager-leases", *QUICK, failpoints="dispatch.claimed=kill@1")
         async with plane.client() as client, plane.runner("runner-1", doomed.address) as runner:
             await runner.connect()
             created = await client.create(command("true"))

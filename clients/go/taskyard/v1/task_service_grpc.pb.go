@@ -85,7 +85,8 @@ const (
 //
 // Tasks, their runs, logs, checkpoints, statistics and audit trail.
 type TaskServiceClient interface {
-	// Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
+	// Creates a task in PENDING, or claimed already and SCHEDULED if a runner had a place for it.  Safe to
+	// repeat with the same request_id or task_id.
 	// Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, a limit, or an entity that must exist;
 	// TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
 	// id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
@@ -532,7 +533,8 @@ func (c *taskServiceClient) ListAuditEvents(ctx context.Context, in *ListAuditEv
 //
 // Tasks, their runs, logs, checkpoints, statistics and audit trail.
 type TaskServiceServer interface {
-	// Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
+	// Creates a task in PENDING, or claimed already and SCHEDULED if a runner had a place for it.  Safe to
+	// repeat with the same request_id or task_id.
 	// Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, a limit, or an entity that must exist;
 	// TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
 	// id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,

@@ -4152,7 +4152,8 @@ pub mod task_service_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
+        /// Creates a task in PENDING, or claimed already and SCHEDULED if a runner had a place for it.  Safe to
+        /// repeat with the same request_id or task_id.
         /// Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, a limit, or an entity that must exist;
         /// TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
         /// id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,

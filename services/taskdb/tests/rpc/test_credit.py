@@ -20,9 +20,10 @@ from services.taskdb.tests.rpc.test_create_queues import until_waiting
 from services.taskdb.tests.yard import Runner, Yard, started, succeeded
 from taskyard.errors import InvalidArgument, ServerDraining
 from taskyard.status import from_rpc_error
-from taskyard.v1 import lease_service_pb2, task_pb2, task_service_pb2
+from taskyard.v1 import common_pb2, lease_service_pb2, task_pb2, task_service_pb2
 from taskyard_kit.failpoint import Failpoint
 from taskyard_taskdb import failpoints
+from taskyard_taskdb.storage.connection import PatientConnection
 from taskyard_taskdb.storage.statements import statements
 from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.sweep.leader_election import Leadership
@@ -130,6 +131,29 @@ async def test_a_repeated_request_gets_the_task_and_no_second_place(
     other = await create(yard)
     assert not await is_queued(quiet, other)
     assert [a.lease.task for a in await credit.lease(2)] == [first.name, other.name]
+
+
+async def test_a_create_on_credit_is_one_exchange_with_the_database(
+    quiet: RunningTaskDb,
+    yard: Yard,
+    runner: Runner,
+    credit: CreditStream,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    exchanges: list[str] = []
+    wait = PatientConnection.wait
+
+    def count(self: PatientConnection, gen: Any, *rest: Any, **options: Any) -> Any:
+        if "Batcher._work" in str(asyncio.current_task()):
+            exchanges.append(gen.__name__)
+        return wait(self, gen, *rest, **options)
+
+    monkeypatch.setattr(PatientConnection, "wait", count)
+    await credit.give(runner)
+    retry = common_pb2.RetryPolicy(restart=common_pb2.RESTART_POLICY_ON_FAILURE, max_retries=2)
+    assert not await is_queued(quiet, await create(yard, request_id="once", retry=retry))
+    # With autocommit there is neither BEGIN nor COMMIT; to set it exchanges nothing.
+    assert exchanges == ["_set_autocommit_gen", "_execute_gen", "_set_autocommit_gen"]
 
 
 async def test_who_had_to_wait_for_its_request_id_is_not_leased(

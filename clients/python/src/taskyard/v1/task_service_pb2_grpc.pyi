@@ -65,7 +65,8 @@ class TaskServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> TaskServiceAsyncStub: ...
     CreateTask: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.CreateTaskRequest, _task_service_pb2.CreateTaskResponse]
-    """Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
+    """Creates a task in PENDING, or claimed already and SCHEDULED if a runner had a place for it.  Safe to
+    repeat with the same request_id or task_id.
     Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, a limit, or an entity that must exist;
     TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
     id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
@@ -239,7 +240,8 @@ class TaskServiceAsyncStub(TaskServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateTask: _aio.UnaryUnaryMultiCallable[_task_service_pb2.CreateTaskRequest, _task_service_pb2.CreateTaskResponse]  # type: ignore[assignment]
-    """Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
+    """Creates a task in PENDING, or claimed already and SCHEDULED if a runner had a place for it.  Safe to
+    repeat with the same request_id or task_id.
     Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, a limit, or an entity that must exist;
     TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
     id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
@@ -415,7 +417,8 @@ class TaskServiceServicer:
         request: _task_service_pb2.CreateTaskRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_task_service_pb2.CreateTaskResponse, _abc.Awaitable[_task_service_pb2.CreateTaskResponse]]:
-        """Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
+        """Creates a task in PENDING, or claimed already and SCHEDULED if a runner had a place for it.  Safe to
+        repeat with the same request_id or task_id.
         Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, a limit, or an entity that must exist;
         TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
         id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,

@@ -2530,7 +2530,8 @@ export const StatsDimensionSchema: GenEnum<StatsDimension> = /*@__PURE__*/
  */
 export const TaskService: GenService<{
   /**
-   * Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
+   * Creates a task in PENDING, or claimed already and SCHEDULED if a runner had a place for it.  Safe to
+   * repeat with the same request_id or task_id.
    * Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, a limit, or an entity that must exist;
    * TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
    * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,

@@ -863,7 +863,8 @@ public final class TaskServiceGrpc {
 
     /**
      * <pre>
-     * Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
+     * Creates a task in PENDING, or claimed already and SCHEDULED if a runner had a place for it.  Safe to
+     * repeat with the same request_id or task_id.
      * Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, a limit, or an entity that must exist;
      * TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
@@ -1247,7 +1248,8 @@ public final class TaskServiceGrpc {
 
     /**
      * <pre>
-     * Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
+     * Creates a task in PENDING, or claimed already and SCHEDULED if a runner had a place for it.  Safe to
+     * repeat with the same request_id or task_id.
      * Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, a limit, or an entity that must exist;
      * TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
@@ -1643,7 +1645,8 @@ public final class TaskServiceGrpc {
 
     /**
      * <pre>
-     * Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
+     * Creates a task in PENDING, or claimed already and SCHEDULED if a runner had a place for it.  Safe to
+     * repeat with the same request_id or task_id.
      * Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, a limit, or an entity that must exist;
      * TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
@@ -2019,7 +2022,8 @@ public final class TaskServiceGrpc {
 
     /**
      * <pre>
-     * Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
+     * Creates a task in PENDING, or claimed already and SCHEDULED if a runner had a place for it.  Safe to
+     * repeat with the same request_id or task_id.
      * Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, a limit, or an entity that must exist;
      * TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
@@ -2392,7 +2396,8 @@ public final class TaskServiceGrpc {
 
     /**
      * <pre>
-     * Creates a task in PENDING.  Safe to repeat with the same request_id or task_id.
+     * Creates a task in PENDING, or claimed already and SCHEDULED if a runner had a place for it.  Safe to
+     * repeat with the same request_id or task_id.
      * Errors: NOT_FOUND (NOT_FOUND: tenant, a task or group of spec.after, a limit, or an entity that must exist;
      * TASK_TYPE_UNKNOWN); ALREADY_EXISTS (ALREADY_EXISTS:
      * id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
