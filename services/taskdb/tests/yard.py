@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -155,6 +156,11 @@ class Yard:
         )
         return list(response.results)
 
+    async def complete(self, *holders: lease_service_pb2.HolderRuns) -> list[lease_service_pb2.RunException]:
+        """The exceptions of short runs."""
+        request = lease_service_pb2.CompleteRunsRequest(holders=holders)
+        return list((await self.scheduler.leases.CompleteRuns(request)).exceptions)
+
     async def renew(
         self,
         runner: Runner,
@@ -208,6 +214,22 @@ def started(assignment: Assignment) -> lease_pb2.RunReport:
 
 def succeeded(assignment: Assignment, **fields: Any) -> lease_pb2.RunReport:
     return lease_pb2.RunReport(lease=assignment.lease, succeeded=lease_pb2.RunSucceeded(**fields))
+
+
+def short_runs(
+    runner: Runner | str, *assignments: Assignment, **columns: Any
+) -> lease_service_pb2.HolderRuns:
+    """Runs that started and ended just now; `columns` replace or add some."""
+    now = time.time_ns() // 1000
+    given = {
+        "tasks": [one.lease.task for one in assignments],
+        "generations": [one.lease.generation for one in assignments],
+        "lease_ids": [one.lease.lease_id for one in assignments],
+        "start_times": [now] * len(assignments),
+        "end_times": [now] * len(assignments),
+    }
+    runs = lease_pb2.ShortRuns(first_seq=1, **(given | columns))
+    return lease_service_pb2.HolderRuns(runner_id=runner if isinstance(runner, str) else runner.id, runs=runs)
 
 
 def with_start(report: lease_pb2.RunReport, **start: Any) -> lease_pb2.RunReport:

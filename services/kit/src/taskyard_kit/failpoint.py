@@ -40,6 +40,11 @@ class Failpoint:
         self._action: Callable[[str], None] | None = None
         self._skip = 0
 
+    @property
+    def is_set(self) -> bool:
+        """Whether a test wants something to happen at this step."""
+        return self._action is not None
+
     def hit(self) -> None:
         """Pass this step; a sleep or pause blocks the thread."""
         if self._action is not None and self._due():

@@ -189,6 +189,7 @@ POLICIES: Mapping[str, Policy] = {
             "ClaimForRunners": _INTERNAL_HOT,
             "RenewLeases": _INTERNAL_HOT,
             "ReportRuns": _INTERNAL_HOT,
+            "CompleteRuns": _INTERNAL_HOT,
             "AppendLogs": _INTERNAL_LOGS,
             "WriteCheckpoint": _INTERNAL,
             "ReadLeasedCheckpoint": _INTERNAL,

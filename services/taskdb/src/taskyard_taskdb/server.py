@@ -68,6 +68,7 @@ from taskyard_taskdb.rpc.schema_checks import SchemaChecks
 from taskyard_taskdb.rpc.schema_processes import SchemaProcesses
 from taskyard_taskdb.rpc.service import compose
 from taskyard_taskdb.rpc.sessions import SessionHandler
+from taskyard_taskdb.rpc.short_runs import ShortRunBatch, ShortRunHandler
 from taskyard_taskdb.rpc.spec import SpecReader
 from taskyard_taskdb.rpc.stats import StatsHandler
 from taskyard_taskdb.rpc.system_status import SystemStatusHandler
@@ -95,6 +96,7 @@ from taskyard_taskdb.storage.probe import Probe
 from taskyard_taskdb.storage.report.external_inbox import ReportInbox
 from taskyard_taskdb.storage.report.global_updates import UpdateWriter
 from taskyard_taskdb.storage.report.reports import ReportWriter
+from taskyard_taskdb.storage.report.short_runs import ShortRunWriter
 from taskyard_taskdb.storage.tenant.stored_bytes import StoredBytes
 from taskyard_taskdb.storage.tenant.tenants import TenantCache
 from taskyard_taskdb.storage.tenant.usage import UsageLedger
@@ -182,6 +184,7 @@ class TaskDb:
         await self._webhook_client.close()
         await self.updates.close()
         await self.create.close()
+        await self.short_runs.close()
         await self.reports.close()
         await self._result_checks.close()
         await self.schema_processes.close()
@@ -227,6 +230,7 @@ class TaskDb:
         self._background.append(asyncio.create_task(self.updates.run()))
         reports = ReportWriter(self.pool, self.bus, merge_details)
         self.reports = ReportBatch(reports, self._result_checks, self.hub)
+        self.short_runs = ShortRunBatch(ShortRunWriter(self.pool, self.bus), self.reports)
         self.housekeeping = Housekeeping(
             self._settings.direct_url,
             self.pool,
@@ -311,6 +315,7 @@ class TaskDb:
             lease_service_pb2_grpc.LeaseServiceServicer,
             claims,
             reports,
+            ShortRunHandler(self.short_runs),
             renewals,
             queue_watch,
             CreditHandler(self.credit, claims, self.reports, server.draining),

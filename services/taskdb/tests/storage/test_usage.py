@@ -38,7 +38,7 @@ async def age(pool: Pool, seconds: float) -> None:
 
 async def test_usage_of_an_ended_run_counts_at_once_and_is_written_once(pool: Pool) -> None:
     ledger = UsageLedger()
-    ledger.add([("default", 10.0), ("other", 4.0), ("default", 20.0)])
+    ledger.add([("default", 10.0, 1), ("other", 4.0, 1), ("default", 20.0, 1)])
     expected = {"default": worth(10) + worth(20), "other": worth(4)}
     before = await read(pool, ledger)
     assert {tenant: use.usage for tenant, use in before.items()} == pytest.approx(expected, rel=0.01)
@@ -53,7 +53,7 @@ async def test_usage_halves_in_five_minutes_also_within_a_long_run(pool: Pool) -
     assert worth(1.0) == pytest.approx(1.0, rel=0.01)
     assert worth(1e6) == pytest.approx(300 / math.log(2))
     ledger = UsageLedger()
-    ledger.add([("default", 60.0)])
+    ledger.add([("default", 60.0, 1)])
     await ledger.flush(pool)
     await age(pool, 300.0)
     assert (await read(pool, ledger))["default"].usage == pytest.approx(worth(60) / 2, rel=0.01)
@@ -62,24 +62,24 @@ async def test_usage_halves_in_five_minutes_also_within_a_long_run(pool: Pool) -
 async def test_replicas_add_to_the_same_tenant(pool: Pool) -> None:
     for _ in range(2):
         replica = UsageLedger()
-        replica.add([("default", 5.0)])
+        replica.add([("default", 5.0, 1)])
         await replica.flush(pool)
     assert (await read(pool, UsageLedger()))["default"].usage == pytest.approx(2 * worth(5), rel=0.01)
 
 
 async def test_only_tenants_whose_usage_changed_are_published_again(pool: Pool) -> None:
     ledger = UsageLedger()
-    ledger.add([("default", 5.0)])
+    ledger.add([("default", 5.0, 1)])
     await ledger.flush(pool)
     written = (await read(pool, ledger))["default"].update_time
     assert await read(pool, ledger, written) == {}
-    ledger.add([("default", 1.0)])
+    ledger.add([("default", 1.0, 1)])
     assert (await read(pool, ledger, written))["default"].usage == pytest.approx(worth(5) + 1, rel=0.01)
 
 
 async def test_usage_of_a_tenant_idle_for_hours_is_deleted(pool: Pool) -> None:
     ledger = UsageLedger()
-    ledger.add([("default", 5.0)])
+    ledger.add([("default", 5.0, 1)])
     await ledger.flush(pool)
     for seconds, gone in ((3600.0, 0), (4 * 3600.0, 1)):
         await age(pool, seconds)

@@ -48,7 +48,7 @@ MAX_DETAILS_BYTES = 256 * 1024
 StatusRequest = task_service_pb2.ReportTaskStatusRequest
 # Outcomes that may carry the start of their run: without it, it would be implied.
 _AFTER_START = ("succeeded", "failed", "timed_out")
-_TASK_NAME = re.compile(r"tenants/([A-Za-z0-9._-]{1,64})/tasks/([A-Za-z0-9._-]{1,256})")
+TASK_NAME = re.compile(r"tenants/([A-Za-z0-9._-]{1,64})/tasks/([A-Za-z0-9._-]{1,256})")
 
 
 class ReportBatch:
@@ -96,11 +96,11 @@ class RunReportHandler:
         outcomes = await self._batch.apply(reports)
         response = lease_service_pb2.ReportRunsResponse()
         for outcome in outcomes:
-            _fill_result(response.results.add(), outcome)
+            fill_result(response.results.add(), outcome)
         return response
 
 
-def _fill_result(result: lease_pb2.ReportResult, outcome: Outcome) -> None:
+def fill_result(result: lease_pb2.ReportResult, outcome: Outcome) -> None:
     if isinstance(outcome, TaskyardError):
         result.error.CopyFrom(status.to_status(outcome))
     else:
@@ -113,7 +113,7 @@ def read_report(runner_id: str, message: lease_pb2.RunReport, index: int) -> Rep
     """The report as a stored value. Raises FieldInvalid."""
     lease = message.lease
     kind = message.WhichOneof("report")
-    named = _TASK_NAME.fullmatch(lease.task)
+    named = TASK_NAME.fullmatch(lease.task)
     starts = message.HasField("start")
     if named is None or kind is None or not runner_id or (starts and kind not in _AFTER_START):
         raise _invalid(runner_id, message, kind, index)
@@ -204,7 +204,7 @@ def _released(message: lease_pb2.RunReleased, common: Mapping[str, Any], field: 
     if (reason is ReleaseReason.WAITING) != bool(message.wait_for) or len(message.wait_for) > MAX_AWAITED:
         problem = f"must name 1 to {MAX_AWAITED} tasks with reason WAITING, and none with another"
         raise FieldInvalid.of(f"{field}.wait_for", f"{problem}; it has {len(message.wait_for)}")
-    wrong = next((name for name in message.wait_for if _TASK_NAME.fullmatch(name) is None), None)
+    wrong = next((name for name in message.wait_for if TASK_NAME.fullmatch(name) is None), None)
     if wrong is not None:
         problem = f"must be tenants/{{tenant}}/tasks/{{task}}, not {wrong[:80]!r}"
         raise FieldInvalid.of(f"{field}.wait_for", problem)

@@ -31,6 +31,8 @@ _DRAWN = _LENGTH.pack(8) + bytes(8)
 _FIVE_BITS = bytes(byte & 31 for byte in range(256))
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+# Microseconds from 1970 to _EPOCH.
+_FROM_1970 = (_EPOCH - datetime(1970, 1, 1, tzinfo=UTC)) // _MICROSECOND
 # The length up to which a text that a column repeats is worth remembering.
 _REMEMBERED_LENGTH = 64
 
@@ -177,6 +179,31 @@ def drawn_bigints(count: int) -> _Array:
     for place in range(1, 7):
         numbers[5 + place :: 12] = drawn[place * count : (place + 1) * count]
     return _Bigints(_HEADER.pack(1, 0, _Bigints.element_oid, count, 1) + numbers)
+
+
+def whole_bigints(values: Sequence[int]) -> _Array:
+    """bigint[] of a column without nulls, at a quarter of what `bigints` costs; not for COPY."""
+    return _whole(_Bigints, values)
+
+
+def unix_times(values: Sequence[int]) -> _Array:
+    """timestamptz[] of microseconds since 1970, without nulls; not for COPY."""
+    return _whole(_Timestamps, [value - _FROM_1970 for value in values])
+
+
+def _whole(kind: type[_Array], values: Sequence[int]) -> _Array:
+    """Written by columns of bytes, as in drawn_bigints."""
+    packed = struct.pack(f"!{len(values)}q", *values)
+    numbers = bytearray(_DRAWN * len(values))
+    for place in range(8):
+        numbers[4 + place :: 12] = packed[place::8]
+    return kind(_HEADER.pack(1, 0, kind.element_oid, len(values), 1) + numbers)
+
+
+def repeating_texts(values: Sequence[str]) -> _Array:
+    """text[] of a column with few different values."""
+    encoded = {value: texts((value,)).elements[0] for value in set(values)}
+    return _join(_Texts, [encoded[value] for value in values])
 
 
 def timestamps(values: Sequence[datetime | None]) -> _Array:

@@ -34,8 +34,9 @@ class CommitNotice:
     tenants: set[str] = field(default_factory=set)
     # Tenants whose settings, limits or task types changed.
     settings: set[str] = field(default_factory=set)
-    # Tenants with the seconds that their ended runs took; for this process only.
-    used: list[tuple[str, float]] = field(default_factory=list)
+    # Tenants with the seconds that each of their ended runs took, and the number of those; for this
+    # process only.
+    used: list[tuple[str, float, int]] = field(default_factory=list)
     # Tasks whose logs have grown.
     logs: set[TaskKey] = field(default_factory=set)
     # Something else was committed: idle loops of other replicas look again.

@@ -315,7 +315,7 @@ async def _complete_plain(tx: Tx, successes: Sequence[Report]) -> tuple[list[Key
     freed = {(keys[n - 1][0], slot): keys[n - 1][1] for n, *_, slot, _, _ in rows if slot is not None}
     notice, promotions = await free_slots(tx, freed) if freed else (CommitNotice(), [])
     notice.tenants.update(tenants or ())
-    notice.used += [(keys[n - 1][0], seconds) for n, *_, seconds, _, _, _ in rows]
+    notice.used += [(keys[n - 1][0], seconds, 1) for n, *_, seconds, _, _, _ in rows]
     await runners.count_outcomes(tx, ((successes[row[0] - 1].runner_id, RunState.SUCCEEDED) for row in rows))
     await insert_changes(tx, [*_success_changes(rows, successes), *promotions])
     await failpoints.REPORT_BEFORE_COMMIT.reach()

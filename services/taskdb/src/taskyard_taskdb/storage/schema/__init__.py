@@ -1,7 +1,7 @@
 """Every table, as SQLAlchemy describes it. Queries built of filters use the aliases."""
 
 from taskyard_taskdb.storage.schema import (  # noqa: F401
-    claiming,
+    functions,
     groups,
     housekeeping,
     limits,

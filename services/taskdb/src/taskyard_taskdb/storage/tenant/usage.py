@@ -79,12 +79,12 @@ class UsageLedger:
         # A reader sees usage that is being written in exactly one of the two places.
         self._writing = asyncio.Lock()
 
-    def add(self, ended: Iterable[tuple[str, float]]) -> None:
-        """Add ended runs, tenant and seconds each; called after the commit."""
+    def add(self, ended: Iterable[tuple[str, float, int]]) -> None:
+        """Add ended runs: tenant, seconds of each, and their number; called after the commit."""
         pending = self._pending
-        for tenant_id, seconds in ended:
+        for tenant_id, seconds, count in ended:
             if seconds:
-                pending[tenant_id] = pending.get(tenant_id, 0.0) + worth(seconds)
+                pending[tenant_id] = pending.get(tenant_id, 0.0) + count * worth(seconds)
 
     async def flush(self, pool: Pool) -> int:
         """Write the pending usage; returns the number of tenants."""

@@ -87,7 +87,7 @@ async def write(
     written = (*steps, *promoted, *settled.steps)
     changes = [change_row(step.before, change) for step in written for change in step.changes()]
     notice.changed = bool(changes)
-    notice.used = [(step.before.tenant_id, used(t)) for step in steps for t in step.transitions]
+    notice.used = [(step.before.tenant_id, used(t), 1) for step in steps for t in step.transitions]
     await insert_changes(tx, changes)
     return notice
 

@@ -21,3 +21,15 @@ at_the_end(
     ),
     (resources.files(__package__) / "claim_tasks_v1.sql").read_text(),
 )
+
+at_the_end(
+    (
+        "Completes runs whose start came with their success, as complete_plain does, in one exchange; primary"
+        " keys of leases, tasks, tenant_counters, runners, runner_counts. Element n of each array belongs to "
+        "run n; task_ids are joined by slashes, and a null array has no values. The runs are in key order. "
+        "Returns the numbers of those that it left as they are, for the lifecycle to decide; by tenant how "
+        "many it completed and how long those ran together, by the holder's clock and at most as long as they"
+        " were leased; and the tenants whose counters changed. The name carries the version."
+    ),
+    (resources.files(__package__) / "complete_runs_v1.sql").read_text(),
+)
