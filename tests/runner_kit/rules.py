@@ -173,10 +173,8 @@ async def rule_6(command: Runner, folder: Path) -> None:
 
 
 async def rule_7(command: Runner, folder: Path) -> None:
-    """Reports are spooled: in order, again after a loss and a crash until acknowledged, never after.
-
-    The scheduler takes short runs; a runner may report them in columns.
-    """
+    """Reports are spooled: in order, again after a loss and a crash until acknowledged, never after."""
+    # The scheduler takes short runs: a runner may report them in columns.
     async with subject(command, folder, heartbeat_interval=0.5, short_runs=True) as runner:
         peer = runner.peer
         peer.ack_reports = False
