@@ -50,7 +50,7 @@ async def assigned(client: Client, runner: LinkRunner) -> list[lease_pb2.Assignm
 
 def stored(url: str, table: str) -> int:
     with psycopg.connect(url) as connection:
-        row = connection.execute(f"SELECT count(*) FROM {table}").fetchone()  # type: ignore[arg-type]
+        row = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
     assert row is not None
     return int(row[0])
 
