@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,11 +67,11 @@ async def test_short_runs_interrupted_between_commit_and_ack_count_once(
     changes = stored(plane.url, "changes")
     if victim == "taskdb":
         plane.taskdbs[0].kill()
-        plane.taskdbs[0].start()
+        await asyncio.to_thread(plane.taskdbs[0].start)
     else:
         plane.schedulers[0].kill()
         await pause.release()
-        plane.schedulers[0].start()
+        await asyncio.to_thread(plane.schedulers[0].start)
         await runner.vanish()
         runner.spool.clear()
         await runner.connect()
