@@ -215,6 +215,18 @@ def report(o: Objects, **outcome: Any) -> lease_pb2.RunReport:
     return lease_pb2.RunReport(lease=o.lease, details=struct(a=1), **outcome)
 
 
+def _short_runs(o: Objects) -> lease_pb2.ShortRuns:
+    lease = o.lease
+    return lease_pb2.ShortRuns(
+        first_seq=1,
+        tasks=[lease.task],
+        generations=[lease.generation],
+        lease_ids=[lease.lease_id],
+        start_times=[1],
+        end_times=[1],
+    )
+
+
 def log_batch(o: Objects) -> lease_pb2.LogBatch:
     entries = [log_pb2.LogEntry(sequence=1, message="a", level=log_pb2.LOG_LEVEL_INFO)]
     return lease_pb2.LogBatch(lease=o.lease, entries=entries)
@@ -431,6 +443,9 @@ _SERVICES: Mapping[str, Mapping[str, Callable[[Objects], Any]]] = {
         ),
         "ReportRuns": lambda o: L.ReportRunsRequest(
             reports=[L.HolderReport(runner_id=o.runner, report=report(o))]
+        ),
+        "CompleteRuns": lambda o: L.CompleteRunsRequest(
+            holders=[L.HolderRuns(runner_id=o.runner, runs=_short_runs(o))]
         ),
         "AppendLogs": lambda o: L.AppendLogsRequest(runner_id=o.runner, batches=[log_batch(o)]),
         "WriteCheckpoint": lambda o: [L.WriteCheckpointRequest(runner_id=o.runner, chunk=chunk(o))],

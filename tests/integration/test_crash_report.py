@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.taskdb.tests.yard import failed, released, started, succeeded
+from services.taskdb.tests.yard import failed, released, short_runs, started, succeeded
 from taskyard.errors import Unavailable
 from taskyard.v1 import common_pb2, task_pb2
 from tests.harness.taskdb_process import CrashingTaskDb
@@ -112,3 +112,24 @@ async def test_a_start_interrupted_by_a_crash_charges_one_attempt(taskdb: Crashi
     task = await yard.task(name)
     # Created, scheduled, started, succeeded.
     assert (task.status.attempt, task.metadata.resource_version) == (1, 4)
+
+
+@pytest.mark.parametrize(("failpoint", "kept"), [("report.before_commit", 0), ("report.after_commit", 2)])
+async def test_short_runs_interrupted_by_a_crash_are_completed_once(
+    taskdb: CrashingTaskDb, failpoint: str, kept: int
+) -> None:
+    await taskdb.start(f"{failpoint}=kill")
+    yard = taskdb.yard
+    names = await yard.create(2)
+    runner, _ = await yard.hello()
+    holder = short_runs(runner, *(await yard.claim(runner)).assignments)
+    with pytest.raises(Unavailable):
+        await yard.complete(holder)
+    await taskdb.killed()
+    await taskdb.start()
+    repeated = await taskdb.yard.complete(holder)
+    assert [one.result.duplicate for one in repeated] == [True] * kept
+    for name in names:
+        assert (await taskdb.yard.task(name)).status.phase == task_pb2.TASK_PHASE_SUCCEEDED
+    rows = await taskdb.rows("SELECT completed_count FROM runner_counts")
+    assert rows == [(2,)]

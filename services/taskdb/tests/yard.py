@@ -221,7 +221,7 @@ def short_runs(
 ) -> lease_service_pb2.HolderRuns:
     """Runs that started and ended just now; `columns` replace or add some."""
     now = time.time_ns() // 1000
-    given = {
+    given: dict[str, Any] = {
         "tasks": [one.lease.task for one in assignments],
         "generations": [one.lease.generation for one in assignments],
         "lease_ids": [one.lease.lease_id for one in assignments],

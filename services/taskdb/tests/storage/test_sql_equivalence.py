@@ -7,7 +7,7 @@ through the pure function and `transitions.write` at the same time; then all row
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
@@ -31,9 +31,10 @@ from taskyard_taskdb.storage.claim.claims import LaneClaim, RunnerClaim, TenantC
 from taskyard_taskdb.storage.claim.lanes import LaneKey
 from taskyard_taskdb.storage.lease import renewals
 from taskyard_taskdb.storage.lease.lease import Lease
-from taskyard_taskdb.storage.notify.bus import Bus
+from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.report.reports import Report, ReportKind, ReportWriter
+from taskyard_taskdb.storage.report.short_runs import ShortRuns, ShortRunWriter
 from taskyard_taskdb.storage.statements import statements
 from taskyard_taskdb.storage.transition.load import database_time, load_for_update
 from taskyard_taskdb.storage.transition.write import write
@@ -246,13 +247,7 @@ async def test_a_plain_success_in_sql_equals_that_of_the_lifecycle(
     await to_claimable(pool, then)
     async with pool.transaction() as tx:
         before = await load(tx, both(range(PAIRS)))
-    numbers = [
-        n
-        for n in range(PAIRS)
-        if before[key("sql", n)].claimable
-        and before[key("sql", n)].policy.restart is not Restart.ALWAYS
-        and not before[key("sql", n)].policy.has_callback
-    ]
+    numbers = plain(before)
     await play(pool, both(numbers), claim(then, lease_id=9), then + timedelta(minutes=40))
     begun, start = numbers[::2], then + timedelta(minutes=41)
     await play(pool, both(begun), report(events.Started, checkpoint_sequence=0, time=start), start)
@@ -280,6 +275,22 @@ async def test_a_plain_success_in_sql_equals_that_of_the_lifecycle(
 
     monkeypatch.setattr(reports, "_decide", no_python)
     await reports.apply([item for n in numbers for item in reported[n]])
+    await report_twins(pool, reported)
+
+
+def plain(before: Mapping[Key, TaskState]) -> list[int]:
+    """Claimable pairs whose success is plain."""
+    found = {n: before[key("sql", n)] for n in range(PAIRS)}
+    return [
+        n
+        for n, task in found.items()
+        if task.claimable and task.policy.restart is not Restart.ALWAYS and not task.policy.has_callback
+    ]
+
+
+async def report_twins(pool: Pool, reported: Mapping[int, Sequence[Report]]) -> None:
+    """Apply to the other one of each pair in Python what was applied to one in SQL, and compare them."""
+    numbers = list(reported)
     async with pool.transaction() as tx:
         loaded = await load(tx, both(numbers))
         steps = []
@@ -293,6 +304,68 @@ async def test_a_plain_success_in_sql_equals_that_of_the_lifecycle(
         await write(tx, steps)
     assert {loaded[key("sql", n)].phase for n in numbers} == {Phase.SUCCEEDED}
     await compare(pool, numbers)
+
+
+@pytest.mark.equivalence("start", "complete_runs_v1")
+@pytest.mark.equivalence("succeed", "complete_runs_v1")
+async def test_short_runs_completed_in_columns_equal_those_of_the_lifecycle(pool: Pool) -> None:
+    then = await make_pairs(pool)
+    await to_claimable(pool, then)
+    async with pool.transaction() as tx:
+        numbers = plain(await load(tx, both(range(PAIRS))))
+    await play(pool, both(numbers), claim(then, lease_id=9), then + timedelta(minutes=40))
+    async with pool.transaction() as tx:
+        await tx.execute("INSERT INTO tenants (tenant_id, display_name, tier) VALUES ('acme', '', 1)")
+        await tx.execute("INSERT INTO tenant_counters VALUES (0, 100, 0, now(), 900, 0, 0, 0, 'acme')")
+        before = await load(tx, both(numbers))
+        simple = "SELECT task_id FROM leases WHERE slot IS NULL AND NOT timed"
+        columns = {task_id for (task_id,) in await tx.fetch(simple)}
+    completed = [n for n in numbers if key("sql", n)[1] in columns]
+    assert {before[key("sql", n)].generation for n in completed} >= {1, 2} and len(completed) < len(numbers)
+    start = then + timedelta(minutes=41)
+    times = [
+        int(time.timestamp() * 1_000_000)
+        for time in (then, start, start + timedelta(seconds=20), start + timedelta(days=2))
+    ]
+    tasks = [before[key("sql", n)] for n in numbers]
+    runs = ShortRuns(
+        tenant_ids=["acme"] * len(tasks),
+        task_ids=[task.task_id for task in tasks],
+        generations=[task.generation for task in tasks],
+        lease_ids=[9] * len(tasks),
+        runner_ids=["r0"] * len(tasks),
+        start_times=[times[n % 3] for n in numbers],
+        end_times=[times[n % 4] for n in numbers],
+        results=[b"42" if n % 3 else b"" for n in numbers],
+        exit_codes=[None if n % 3 else 0 for n in numbers],
+        checkpoints=[task.checkpoint_sequence for task in tasks],
+        log_sequences=[n if n % 5 else None for n in numbers],
+    )
+    bus, notices = Bus(), list[CommitNotice]()
+    bus.on_commit(notices.append)
+    order = Random(1).sample(range(len(runs)), len(runs))
+    shuffled = ShortRuns(*([column[place] for place in order] for column in runs.columns()))
+    refused = await ShortRunWriter(pool, bus).complete(shuffled)
+    assert {shuffled.task_ids[place] for place in refused} == set(runs.task_ids) - columns
+    reports = {n: [runs.report(place)] for place, n in enumerate(numbers) if n in completed}
+    async with pool.transaction() as tx:
+        assert await tx.fetch("SELECT leased FROM tenant_counters") == [(100 - len(completed),)]
+        await tx.execute("DELETE FROM tenant_counters")
+    (notice,) = notices
+    assert notice.tenants == {"acme"} and [(u[0], u[2]) for u in notice.used] == [("acme", len(completed))]
+    long = sum(
+        min(max(0.0, (runs.end_times[place] - runs.start_times[place]) / 1e6), 1200.0)
+        for place, n in enumerate(numbers)
+        if n in completed
+    )
+    assert notice.used[0][1] * len(completed) == pytest.approx(long, rel=0.01)
+    # The log's last entry is stored with the run alone, which the reports below do not name.
+    async with pool.transaction() as tx:
+        logged = await tx.fetch("SELECT task_id, log_sequence FROM ended_runs WHERE lease_id = 9")
+        assert dict(logged) == {f"sql-{n:03}": n if n % 5 else None for n in completed}
+        for table, column in (("runs", "log_sequence"), ("tasks", "run_log_sequence")):
+            await tx.execute(f"UPDATE {table} SET {column} = NULL WHERE task_id LIKE 'sql-%'")
+    await report_twins(pool, reports)
 
 
 async def past_total_timeout(pool: Pool, begun: Sequence[int]) -> list[Lease]:

@@ -48,6 +48,20 @@ EAGER = (
     ("insert_eager_tasks", "NULL, tenant_id, task_id, scheduler_id", "NULL, tenant_id, task_id, creator_id"),
     ("insert_eager_tasks", "FROM judged WHERE NOT granted", "FROM judged"),
 )
+# Of the function complete_runs_v1.
+SHORT_RUNS = (
+    ("least(greatest(i.start_time, l.schedule_time), i.now)", "i.now"),
+    ("least(greatest(e.end_time, e.start_time), e.now)", "e.now"),
+    ("coalesce(e.exit_code, t.exit_code)", "e.exit_code"),
+    ("version = e.version + 2", "version = e.version + 1"),
+    ("attempt = e.attempt + 1,", "attempt = e.attempt,"),
+    ("AND NOT l.timed AND l.slot IS NULL", ""),
+    ("FROM finished WHERE generation > 1", "FROM finished"),
+    ("SELECT now, version + 2, generation", "SELECT now, version + 1, generation"),
+    ("10::smallint, 2::smallint", "10::smallint, 3::smallint"),
+    ("leased = c.leased - u.count", "leased = c.leased - 1"),
+    ("interval '0'), e.now - e.schedule_time)", "interval '0'), interval '1 day')"),
+)
 SUCCESSES = (
     ("complete_plain", "least(greatest(coalesce(i.start_time, now), l.schedule_time), now)", "now"),
     ("complete_plain", "least(greatest(coalesce(told_end, now), start_time), now)", "now"),
@@ -103,14 +117,24 @@ async def test_a_mutated_claim_statement_is_detected(
 async def test_a_mutated_claim_function_is_detected(
     pool: Pool, monkeypatch: pytest.MonkeyPatch, mutation: tuple[str, str]
 ) -> None:
-    created = functions()["claim_tasks_v1"]
-    fragment, instead = mutation
-    assert fragment in created
-    async with pool.transaction() as tx:
-        changed = created.replace(fragment, instead)
-        await tx.execute(changed.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION"), prepare=False)
+    await mutate_function(pool, "claim_tasks_v1", *mutation)
     with pytest.raises(AssertionError):
         await of_sql.test_a_claim_in_one_call_equals_that_of_the_lifecycle(pool, monkeypatch)
+
+
+@pytest.mark.parametrize("mutation", SHORT_RUNS)
+async def test_a_mutated_function_of_short_runs_is_detected(pool: Pool, mutation: tuple[str, str]) -> None:
+    await mutate_function(pool, "complete_runs_v1", *mutation)
+    with pytest.raises(AssertionError):
+        await of_sql.test_short_runs_completed_in_columns_equal_those_of_the_lifecycle(pool)
+
+
+async def mutate_function(pool: Pool, name: str, fragment: str, instead: str) -> None:
+    created = functions()[name]
+    assert fragment in created, f"{name} has no {fragment!r}"
+    changed = created.replace(fragment, instead).replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")
+    async with pool.transaction() as tx:
+        await tx.execute(changed, prepare=False)
 
 
 @pytest.mark.parametrize("mutation", SUCCESSES)

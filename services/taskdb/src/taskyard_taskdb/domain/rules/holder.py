@@ -171,7 +171,7 @@ ROWS = (
     Row(
         "start", (Started,), SCHEDULED, Phase.RUNNING,
         Word.TASK_STARTED, "R", "attempt + 1, unless a cancel was requested",
-        act=start, sql=("complete_plain",),
+        act=start, sql=("complete_plain", "complete_runs_v1"),
     ),
     Row(
         "start_repeated", (Started,), STARTED, None,

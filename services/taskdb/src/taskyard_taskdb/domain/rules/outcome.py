@@ -207,7 +207,7 @@ ROWS = (
     Row(
         "succeed", (Succeeded,), STARTED, Phase.SUCCEEDED,
         Word.TASK_SUCCEEDED, "R", "otherwise, also when a cancel or pause was requested", act=succeed,
-        sql=("complete_plain",),
+        sql=("complete_plain", "complete_runs_v1"),
     ),
     Row(
         "cancel_confirmed", (CancelledByHolder,), SCHEDULED | STARTED, Phase.CANCELLED,

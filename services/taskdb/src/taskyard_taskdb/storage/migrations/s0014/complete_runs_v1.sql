@@ -2,15 +2,20 @@ CREATE FUNCTION complete_runs_v1(
     log_lock bigint, tenant_ids text[], task_ids text, generations bigint[], lease_ids bigint[], runner_ids text[],
     start_times timestamptz[], end_times timestamptz[], results bytea[], exit_codes integer[], checkpoints bigint[],
     log_sequences bigint[]
-) RETURNS TABLE (refused integer[], used_tenants text[], used_counts bigint[], used_seconds float8[], counted_tenants text[])
-LANGUAGE plpgsql AS $$
+) RETURNS TABLE (
+    refused integer[], used_tenants text[], used_counts bigint[], used_seconds float8[], counted_tenants text[]
+) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
+    clock timestamptz := statement_timestamp();
     ended_count bigint;
     finished_count bigint;
 BEGIN
-    WITH item AS MATERIALIZED (
-        SELECT *, statement_timestamp() AS now
+    -- A lease that another transaction has locked is waited for. Rows are named by their place, so that no plan ever
+    -- joins the arrays with a whole table. The counters of limited tenants and of runners follow, then the log: those who wait
+    -- for its lock wait for no row.
+    WITH item AS (
+        SELECT *, clock AS now
         FROM unnest(tenant_ids, string_to_array(task_ids, '/'), generations, lease_ids, runner_ids, start_times,
                 end_times, results, exit_codes, checkpoints, log_sequences)
             WITH ORDINALITY AS i (tenant_id, task_id, generation, lease_id, runner_id, start_time, end_time, result,
@@ -22,7 +27,8 @@ BEGIN
             WHERE leases.tenant_id = i.tenant_id AND leases.task_id = i.task_id
             OFFSET 0
         ) x
-        WHERE l.ctid = x.at AND l.generation = i.generation AND l.lease_id = i.lease_id AND l.runner_id = i.runner_id
+        WHERE l.ctid = x.at AND l.generation = i.generation AND l.lease_id = i.lease_id
+            AND l.runner_id IS NOT DISTINCT FROM i.runner_id
             AND l.plain AND l.requested_action = 0 AND l.phase = 2 AND NOT l.timed AND l.slot IS NULL
         RETURNING i.n, i.now, l.tenant_id, l.task_id, l.generation, l.lease_id, l.runner_id, l.version, l.attempt,
             l.schedule_time, least(greatest(i.start_time, l.schedule_time), i.now) AS start_time,
@@ -84,7 +90,7 @@ BEGIN
     SELECT e.count, f.count,
         CASE WHEN f.count < cardinality(tenant_ids) THEN (
             SELECT array_agg(left_out.n::integer ORDER BY left_out.n)
-            FROM (SELECT n FROM item EXCEPT SELECT n FROM finished) left_out
+            FROM (SELECT generate_series(1, cardinality(tenant_ids)) AS n EXCEPT SELECT n FROM finished) left_out
         ) END,
         u.*, (SELECT array_agg(tenant_id) FROM counted)
     INTO ended_count, finished_count, refused, used_tenants, used_counts, used_seconds, counted_tenants
