@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tests.harness.postgres import PostgresServer
 
 COUNT = 20
+# Without those of the runner, whose session opens again.
+CHANGES = "changes WHERE resource_id <> 'runner-1'"
 
 
 @pytest.fixture
@@ -64,7 +66,7 @@ async def test_short_runs_interrupted_between_commit_and_ack_count_once(
     last = await runner.report_short(assignments, exit_codes=[0] * COUNT)
     await pause.reached()
     assert stored(plane.url, "ended_runs") == COUNT and runner.through_seq == 0
-    changes = stored(plane.url, "changes")
+    changes = stored(plane.url, CHANGES)
     if victim == "taskdb":
         plane.taskdbs[0].kill()
         await asyncio.to_thread(plane.taskdbs[0].start)
@@ -78,6 +80,6 @@ async def test_short_runs_interrupted_between_commit_and_ack_count_once(
         await runner.send(short_runs=short_runs([assignment.lease for assignment in assignments]))
     await runner.acked(last, timeout=30)
     assert runner.rejections == []
-    assert (stored(plane.url, "ended_runs"), stored(plane.url, "changes")) == (COUNT, changes)
+    assert (stored(plane.url, "ended_runs"), stored(plane.url, CHANGES)) == (COUNT, changes)
     task = await client.get(assignments[0].lease.task)
     assert (task.phase, task.attempt, task.exit_code) == (Phase.SUCCEEDED, 1, 0)
