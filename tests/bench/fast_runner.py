@@ -12,8 +12,9 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Iterable
-from typing import Any
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from taskyard.channel import client_channel_options, open_channel
 from taskyard.v1 import lease_pb2
@@ -31,22 +32,34 @@ def short_run(lease: lease_pb2.LeaseRef, seq: int = 0) -> lease_pb2.RunReport:
     return lease_pb2.RunReport(lease=lease, seq=seq, start=lease_pb2.RunStarted(), succeeded=success)
 
 
-class FastRunner:
-    """One stream; `run` returns after `count` tasks."""
+class Run(NamedTuple):
+    """A task that was assigned, and is reported as ended."""
 
-    def __init__(self, call: Any, count: int, *, acks: bool = False) -> None:
+    task: str
+    generation: int
+    lease_id: int
+
+    @property
+    def lease(self) -> lease_pb2.LeaseRef:
+        return lease_pb2.LeaseRef(task=self.task, generation=self.generation, lease_id=self.lease_id)
+
+
+class FastRunner:
+    """One stream; `run` returns after `count` tasks. It reports in columns if the scheduler takes them."""
+
+    def __init__(self, call: Any, count: int, *, acks: bool = False, columns: bool = True) -> None:
         self._call = call
         self._count = count
         self._acks = acks
+        self._columns = columns
         self._window = 0
-        self._unacked = 0
-        self._waiting: list[lease_pb2.RunReport] = []
-        self._seq = 0
+        # Runs that are reported and not acknowledged, by ascending seq, and those that wait for the window.
+        self._sent: deque[Run] = deque()
+        self._waiting: list[Run] = []
+        self._acknowledged = 0
         self._wake = asyncio.Event()
         self._first: float | None = None
         self._latencies: list[float] = []
-        # By the number of the report that ends it.
-        self._held: dict[int, lease_pb2.LeaseRef] = {}
         # A stream takes one message at a time.
         self._writing = asyncio.Lock()
 
@@ -55,25 +68,18 @@ class FastRunner:
         await self._call.write(link.ConnectRequest(hello=hello))
         welcome = (await self._call.read()).welcome
         self._window = welcome.flow.max_unacked_reports
+        self._columns = self._columns and welcome.short_runs
         print("connected", flush=True)
         beats = welcome.heartbeat_interval.ToTimedelta().total_seconds()
         helpers = [asyncio.create_task(self._send()), asyncio.create_task(self._beat(beats, hello))]
         try:
-            acknowledged = 0
-            while acknowledged < self._count:
+            while self._acknowledged < self._count:
                 message = await self._call.read()
                 kind = message.WhichOneof("message")
                 if kind == "assignments":
                     self._accept(message.assignments.assignments)
                 elif kind == "report_ack":
-                    assert not message.report_ack.rejections, message.report_ack
-                    self._unacked -= message.report_ack.through_seq - acknowledged
-                    while self._held and next(iter(self._held)) <= message.report_ack.through_seq:
-                        self._held.pop(next(iter(self._held)))
-                    acknowledged = message.report_ack.through_seq
-                    self._wake.set()
-                    if self._acks and not self._held:
-                        print(time.monotonic(), flush=True)
+                    self._acknowledge(message.report_ack)
             return {"first": self._first, "last": time.monotonic(), "latencies_ms": self._latencies}
         finally:
             for helper in helpers:
@@ -86,26 +92,34 @@ class FastRunner:
             for argument in assignment.spec.execution.command.args:
                 if argument.startswith(STAMP):
                     self._latencies.append(1000 * now - int(argument.removeprefix(STAMP)) / 1e6)
-            self._seq += 1
-            self._waiting.append(short_run(assignment.lease, self._seq))
-            self._held[self._seq] = assignment.lease
+            lease = assignment.lease
+            self._waiting.append(Run(lease.task, lease.generation, lease.lease_id))
         self._wake.set()
+
+    def _acknowledge(self, ack: link.ReportAck) -> None:
+        assert not ack.rejections, ack
+        for _ in range(ack.through_seq - self._acknowledged):
+            self._sent.popleft()
+        self._acknowledged = ack.through_seq
+        self._wake.set()
+        if self._acks and not self._sent and not self._waiting:
+            print(time.monotonic(), flush=True)
 
     async def _send(self) -> None:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            room = min(1000, self._window - self._unacked)
-            while self._waiting and room > 0:
+            while self._waiting and (room := min(1000, self._window - len(self._sent))) > 0:
                 batch, self._waiting = self._waiting[:room], self._waiting[room:]
-                self._unacked += len(batch)
-                await self._write(link.ConnectRequest(reports=link.ReportBatch(reports=batch)))
-                room = min(1000, self._window - self._unacked)
+                seq = self._acknowledged + len(self._sent) + 1
+                self._sent.extend(batch)
+                await self._write(_in_columns(batch, seq) if self._columns else _as_reports(batch, seq))
 
     async def _beat(self, seconds: float, hello: link.Hello) -> None:
         for number in range(1, 1 << 30):
             await asyncio.sleep(seconds)
-            held = [link.HeldTask(lease=lease, state=link.HELD_STATE_ENDED) for lease in self._held.values()]
+            runs = [*self._sent, *self._waiting]
+            held = [link.HeldTask(lease=run.lease, state=link.HELD_STATE_ENDED) for run in runs]
             heartbeat = link.Heartbeat(
                 heartbeat_id=number, free=hello.free, changed=held, held_count=len(held), full=True
             )
@@ -114,6 +128,27 @@ class FastRunner:
     async def _write(self, message: link.ConnectRequest) -> None:
         async with self._writing:
             await self._call.write(message)
+
+
+def _in_columns(runs: Sequence[Run], seq: int) -> link.ConnectRequest:
+    tasks, generations, lease_ids = zip(*runs, strict=True)
+    count, now = len(runs), time.time_ns() // 1000
+    return link.ConnectRequest(
+        short_runs=lease_pb2.ShortRuns(
+            first_seq=seq,
+            tasks=tasks,
+            generations=generations,
+            lease_ids=lease_ids,
+            start_times=[now] * count,
+            end_times=[now] * count,
+            exit_codes=[0] * count,
+        )
+    )
+
+
+def _as_reports(runs: Sequence[Run], first: int) -> link.ConnectRequest:
+    reports = [short_run(run.lease, seq) for seq, run in enumerate(runs, first)]
+    return link.ConnectRequest(reports=link.ReportBatch(reports=reports))
 
 
 async def main() -> None:
@@ -125,11 +160,14 @@ async def main() -> None:
     parser.add_argument("--capacity", type=int, default=1000)
     parser.add_argument("--prefetch", type=int, default=1000)
     parser.add_argument("--acks", action="store_true")
+    parser.add_argument("--reports", action="store_true", help="send reports instead of columns")
     arguments = parser.parse_args()
     options = client_channel_options(MAX_RECEIVE_BYTES)
     async with open_channel(arguments.address, key=os.environ["TASKYARD_KEY"], options=options) as channel:
         stub: Any = RunnerLinkServiceStub(channel)
-        runner = FastRunner(stub.Connect(), arguments.count, acks=arguments.acks)
+        runner = FastRunner(
+            stub.Connect(), arguments.count, acks=arguments.acks, columns=not arguments.reports
+        )
         hello = link.Hello(
             protocol_version=1,
             runner_id=arguments.runner_id,

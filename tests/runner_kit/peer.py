@@ -7,7 +7,15 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from services.runner.tests.scheduler_peer import Context, SchedulerPeer, Session, Task, duration, run_key
+from services.runner.tests.scheduler_peer import (
+    Context,
+    SchedulerPeer,
+    Session,
+    Task,
+    duration,
+    reports_of,
+    run_key,
+)
 from taskyard import errors
 from taskyard.status import GRPC_CODE, trailing_metadata
 from taskyard.v1 import checkpoint_pb2, lease_pb2, task_pb2
@@ -31,7 +39,11 @@ class RecordedSession(Session):
 
     def spooled(self) -> list[lease_pb2.RunReport]:
         """The reports that came through the spool, in order."""
-        return [report for batch in self.of("reports") for report in batch.reports if report.seq]
+        found: list[lease_pb2.RunReport] = []
+        for _, message in self.messages:
+            found += [report for report in message.reports.reports if report.seq]
+            found += reports_of(message.short_runs)
+        return found
 
 
 class KitScheduler(SchedulerPeer):

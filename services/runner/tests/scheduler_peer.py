@@ -63,10 +63,34 @@ class Session:
         self.goodbye: link.RunnerGoodbye | None = None
         self.last_heartbeat_id = 0
         self.seqs: list[int] = []
+        # The short runs that came in columns, by message.
+        self.blocks: list[lease_pb2.ShortRuns] = []
         self.ended = False
 
     def send(self, **message: Any) -> None:
         self.outbox.put_nowait(link.ConnectResponse(**message))
+
+
+def reports_of(runs: lease_pb2.ShortRuns) -> list[lease_pb2.RunReport]:
+    """What a block of short runs says, as reports."""
+    made = []
+    for place, task in enumerate(runs.tasks):
+        report = lease_pb2.RunReport(seq=runs.first_seq + place, succeeded=lease_pb2.RunSucceeded())
+        report.lease.task = task
+        report.lease.generation, report.lease.lease_id = runs.generations[place], runs.lease_ids[place]
+        report.start_time.FromMicroseconds(runs.start_times[place])
+        report.time.FromMicroseconds(runs.end_times[place])
+        report.start.SetInParent()
+        if runs.exit_codes:
+            report.succeeded.exit_code = runs.exit_codes[place]
+        if runs.results and runs.results[place]:
+            report.succeeded.result.ParseFromString(runs.results[place])
+        if runs.log_sequences:
+            report.log_sequence = runs.log_sequences[place]
+        if runs.start_checkpoints:
+            report.start.checkpoint_sequence = runs.start_checkpoints[place]
+        made.append(report)
+    return made
 
 
 class SchedulerPeer(RunnerLinkServiceServicer):
@@ -262,6 +286,10 @@ class SchedulerPeer(RunnerLinkServiceServicer):
                     self._heartbeat(session, request.heartbeat)
                 case "reports":
                     self._reports(session, request.reports)
+                case "short_runs":
+                    assert self.welcome.get("short_runs"), "only a scheduler that takes them gets them"
+                    session.blocks.append(request.short_runs)
+                    self._reports(session, link.ReportBatch(reports=reports_of(request.short_runs)))
                 case "logs":
                     self._logs(session, request.logs)
                 case "checkpoint_chunk":

@@ -25,7 +25,8 @@ from taskyard_scheduler.fleet import Fleet
 from taskyard_scheduler.lanes import LaneBoard
 from taskyard_scheduler.link_config import LinkConfig
 from taskyard_scheduler.loop import Dispatcher
-from taskyard_scheduler.reports import Entry
+from taskyard_scheduler.report_entry import Entry
+from taskyard_scheduler.reports import Item
 from taskyard_scheduler.session import ParsedReport, Session
 
 RUNNERS = ("r1", "r2", "r3")
@@ -94,8 +95,8 @@ class Simulation:
 
     # ---- called by sessions
 
-    def submit_reports(self, entries: Sequence[Entry]) -> None:
-        self.board.released(Counter(entry.ends for entry in entries if entry.ends))
+    def submit_reports(self, items: Sequence[Item]) -> None:
+        self.board.released(Counter(item.ends for item in items if isinstance(item, Entry) and item.ends))
 
     def submit_renewal(self, session: Session) -> None:
         pass

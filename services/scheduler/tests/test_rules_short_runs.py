@@ -119,7 +119,7 @@ async def test_rule_07_an_older_taskdb_gets_reports_until_it_is_reached_again(si
     runner = await site.runner()
     assignments = await assigned(site, runner, 4)
     result = task_pb2.TaskResult()
-    result.output.data = b"[7]"
+    result.output.raw = b"[7]"
     columns = {"exit_codes": [7], "results": [result.SerializeToString()], "log_sequences": [5]}
     await runner.acked(
         await runner.report_short(assignments[:1], start_times=[1_500_000], start_checkpoints=[3], **columns)

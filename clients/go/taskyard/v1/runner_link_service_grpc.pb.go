@@ -36,7 +36,8 @@
 //    only after taskdb has committed.  Rejected seqs are acked too: they are final and are
 //    listed.  The agent deletes what is acked and, after a reconnect, resends the rest.
 //    Delivery is at least once, effect exactly once.  A start that was not sent before may be part
-//    of the outcome (RunReport.start): one report, one seq.
+//    of the outcome (RunReport.start): one report, one seq.  Successes of this form may be sent in
+//    columns (ShortRuns) if Welcome.short_runs; this saves the control plane most of their cost.
 //  8 progress is not spooled: only the newest per task matters; it rides on heartbeats or in a
 //    report with seq 0.
 //  9 Logs are numbered per run, acked by LogAck, sent behind reports, and may be dropped oldest

@@ -429,8 +429,12 @@ class Session:
             found = [one for one in found if one not in stopped]
         expire_time = claim_time + self._config.first_lease
         accounted = self.capacity.budget is not None
+        send, workload = self.capacity.send, None
         for one in found:
-            self.capacity.send(one.key, one.run(expire_time, accounted=accounted))
+            if one.workload is not workload:
+                workload = one.workload
+                run = one.run(expire_time, accounted=accounted)
+            send(one.key, run)
         self.outbox.assign(found)
         return stopped
 

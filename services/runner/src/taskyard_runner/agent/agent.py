@@ -40,6 +40,7 @@ from taskyard_runner.agent.logs import LogShipper
 from taskyard_runner.agent.metric_names import REPORTS_REJECTED
 from taskyard_runner.agent.run import seconds
 from taskyard_runner.agent.runs import Runs
+from taskyard_runner.agent.short_runs import in_columns, shape_of
 from taskyard_runner.agent.spool import Spool
 from taskyard_runner.warden.linux import boottime
 from taskyard_runner.warden.protocol import Message
@@ -98,6 +99,8 @@ class Agent:
         self._drain = drain
         self._send_to_warden = send_to_warden
         self._flow = bounds.DEFAULT_FLOW
+        # Whether the scheduler takes short runs in columns.
+        self._short_runs = False
         self._interval = _DEFAULT_INTERVAL
         self._heartbeat_at = 0.0
         self._full = False
@@ -146,6 +149,7 @@ class Agent:
         self._evidence.write_text(self._runner_id)
         self._takeover = False
         self._flow = bounds.usable(welcome.flow) if welcome.HasField("flow") else bounds.DEFAULT_FLOW
+        self._short_runs = welcome.short_runs
         self._interval = bounds.interval(welcome.heartbeat_interval, self._interval)
         # The hello of a single-tenant runner offered no capacity.
         self._heartbeat_at = boottime() + (0.0 if self._one_tenant else self._interval)
@@ -219,8 +223,13 @@ class Agent:
         room = self._flow.max_unacked_reports - count
         if room <= 0 or size >= self._flow.max_unacked_bytes:
             return None
-        reports = self._spool.take(min(room, _BATCH_REPORTS), _BATCH_BYTES)
-        return ConnectRequest(reports=ReportBatch(reports=reports)) if reports else None
+        kind = shape_of if self._short_runs else _alike
+        reports = self._spool.take(min(room, _BATCH_REPORTS), _BATCH_BYTES, kind)
+        if not reports:
+            return None
+        if kind(reports[0]) is not None:
+            return ConnectRequest(short_runs=in_columns(reports))
+        return ConnectRequest(reports=ReportBatch(reports=reports))
 
     def _unsent_progress(self) -> list[Held]:
         # The scheduler ignores progress of a run whose start was not reported.
@@ -393,6 +402,10 @@ class Agent:
     def settled(self) -> bool:
         """Nothing runs, every outcome is acknowledged and every log stored."""
         return len(self._leases) == 0 and self._spool.depth == 0 and self._logs.idle
+
+
+def _alike(report: RunReport) -> None:
+    """The shape of every report for a scheduler that does not take short runs."""
 
 
 def _lease_duration(welcome: Welcome) -> float:

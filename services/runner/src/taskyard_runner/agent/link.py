@@ -182,7 +182,7 @@ class Link:
             request = self._handler.next_request()
             if request is not None:
                 await _write_one(call, request)
-                if request.WhichOneof("message") == "reports":
+                if request.WhichOneof("message") in ("reports", "short_runs"):
                     REPORT_SENT.hit()
             if self._handler.leaving or (self._goodbye is not None and request is None):
                 await call.done_writing()

@@ -195,16 +195,27 @@ class Spool:
 
     # -- sending
 
-    def take(self, count: int, size: int) -> list[RunReport]:
-        """The next reports that were not sent in this session; at least one if any fits `count`."""
+    def take(
+        self, count: int, size: int, kind: Callable[[RunReport], object] = lambda report: None
+    ) -> list[RunReport]:
+        """The next reports of one kind that were not sent in this session, numbered one by one.
+
+        At least one if any fits `count`.
+        """
         taken: list[RunReport] = []
         total = 0
         for seq, place in self._unsent():
             total += place.length
-            if len(taken) >= count or (taken and total > size):
+            if len(taken) >= count or (taken and (total > size or seq != self._sent_seq + 1)):
                 break
-            kept = self._kept.pop(seq) if seq in self._kept else None
-            taken.append(RunReport.FromString(self._read(place)) if kept is None else kept)
+            report = self._kept.get(seq) or RunReport.FromString(self._read(place))
+            if not taken:
+                wanted = kind(report)
+            elif kind(report) != wanted:
+                self._kept[seq] = report
+                break
+            self._kept.pop(seq, None)
+            taken.append(report)
             self._sent_seq = seq
             self._sent_count += 1
             self._sent_bytes += place.length

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from taskyard_scheduler.domain.resources import Resources
 
@@ -73,7 +73,11 @@ class Capacity:
         return new
 
     def _list(self, key: RunKey, ended: bool, before: dict[RunKey, Run]) -> bool:
-        run = before.get(key) or self.sent.pop(key, None) or Run()
+        run = before.get(key)
+        if run is None:
+            sent = self.sent.pop(key, None)
+            # Runs that were sent together share theirs.
+            run = replace(sent) if sent is not None else Run()
         run.ended = run.ended or ended
         self.held[key] = run
         return not run.following
@@ -85,9 +89,10 @@ class Capacity:
                 run.following = True
 
     def send(self, key: RunKey, run: Run) -> None:
-        """Counts an assignment as sent."""
+        """Counts an assignment as sent; several may share the run."""
         self.sent[key] = run
-        self._charge(run, -1)
+        if self._budget is not None:
+            self._charge(run, -1)
 
     def withdraw(self, key: RunKey) -> None:
         """Undoes `send` for an assignment that was not sent."""
@@ -106,6 +111,9 @@ class Capacity:
 
     def end_all(self, keys: Iterable[RunKey]) -> None:
         """Frees the places of many runs."""
+        sent = self.sent
+        if self._budget is None:
+            keys = [key for key in keys if sent.pop(key, None) is None]
         for key in keys:
             self.end(key)
 
