@@ -106,12 +106,15 @@ async def write(
 
 def _queued(stored: dict[int, tuple[NewTask, datetime]], notice: CommitNotice) -> dict[int, CreateResult]:
     """The results of tasks that are queued since these ascending times; the notice gets their lanes."""
-    lanes = [(t.tenant_id, t.class_id, t.priority, t.pinned_runner) for t, _ in stored.values()]
+    if not stored:
+        return {}
+    tasks, times = zip(*stored.values(), strict=True)
+    lanes = [(t.tenant_id, t.class_id, t.priority, t.pinned_runner) for t in tasks]
     # The first time of a lane is the last that is set.
-    first = dict(zip(reversed(lanes), (time for _, time in reversed(stored.values())), strict=True))
+    first = dict(zip(reversed(lanes), reversed(times), strict=True))
     counted = Counter(lanes).items()
     notice.appended = {LaneKey._make(lane): Appended(first[lane], count) for lane, count in counted}
-    return {position: Created(task, time, PendingReason.QUEUED) for position, (task, time) in stored.items()}
+    return dict(zip(stored, Created.queued(tasks, times), strict=True))
 
 
 async def _write_gated(
