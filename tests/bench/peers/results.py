@@ -42,6 +42,8 @@ class Results:
     loads: list[float] = field(default_factory=list)
     rounds: list[dict[str, Figures]] = field(default_factory=list)
     growth: list[dict[str, float | str]] = field(default_factory=list)
+    # Which system failed in which round, and why; its round has no figures.
+    failures: list[str] = field(default_factory=list)
 
     def note_load(self) -> None:
         self.loads.append(round(os.getloadavg()[0], 2))
@@ -57,6 +59,7 @@ class Results:
         self.skipped = {name: why for name, why in skipped.items() if name not in self.titles}
         self.loads[:0], self.rounds[:0] = earlier["loads"], earlier["rounds"]
         self.growth[:0] = earlier["growth"]
+        self.failures[:0] = earlier.get("failures", [])
 
     def values(self, system: str, metric: str) -> list[float]:
         """What each round found; rounds without it are left out."""

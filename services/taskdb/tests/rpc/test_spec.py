@@ -136,3 +136,4 @@ def test_ids_ascend_also_across_draws() -> None:
     drawn = reader.draw_uids(5000) + reader.draw_uids(1) + reader.draw_uids(3)
     assert drawn == sorted(set(drawn))
     assert all(UUID(uid).version == 7 and str(UUID(uid)) == uid for uid in drawn)
+    assert len({uid[19:] for uid in drawn}) == len(drawn)

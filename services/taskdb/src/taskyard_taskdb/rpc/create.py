@@ -44,7 +44,7 @@ BatchRequest = task_service_pb2.BatchCreateTasksRequest
 BatchResponse = task_service_pb2.BatchCreateTasksResponse
 
 MAX_BATCH = 1000
-# The size up to which an item is compared with those before it.
+# The mean size of a batch's items up to which they are compared with each other.
 _REPEATED_BYTES = 4096
 
 
@@ -157,21 +157,23 @@ class CreateHandler:
         if tenant.max_storage_bytes and not all(item.validate_only for item in request.requests):
             await self._stored.admit(tenant.tenant_id, tenant.max_storage_bytes, request.ByteSize())
         actor, traceparent = actor or access.caller(), _traceparent()
-        named = {item.task.spec.task_type for item in request.requests}
+        # Equal items are read once.
+        small = request.ByteSize() <= _REPEATED_BYTES * len(request.requests)
+        wire = [item.SerializeToString() if small else None for item in request.requests]
+        unequal = dict(zip(wire, request.requests, strict=True)).values() if small else request.requests
+        named = {item.task.spec.task_type for item in unequal}
         found = await self._types.find_all(tenant.tenant_id, named)
         rules = {name: of_type for name, of_type in found.items() if of_type is not None}
         read: list[NewTask | TaskyardError] = []
         checked: set[int] = set()
         missing = await self._missing_entities(request, tenant.tenant_id, rules) if rules else {}
         uids = self._specs.draw_uids(len(request.requests))
-        # Equal items are read once.
         known: dict[bytes, NewTask] = {}
         pause_at = time.perf_counter() + PART_SECONDS
-        for index, item in enumerate(request.requests):
+        for index, (item, encoded) in enumerate(zip(request.requests, wire, strict=True)):
             if time.perf_counter() >= pause_at:
                 await self._rest()
                 pause_at = time.perf_counter() + PART_SECONDS
-            encoded = item.SerializeToString() if item.ByteSize() <= _REPEATED_BYTES else None
             same = known.get(encoded) if encoded is not None else None
             try:
                 if same is not None:

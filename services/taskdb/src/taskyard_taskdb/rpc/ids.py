@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-import random
+import os
 import time
+
+# An id of version 7 and a separator; the places of its other digits, of which the clock fills the first.
+_BLANK = b"00000000-0000-7000-0000-000000000000 "
+_PLACES = tuple(place for place in range(36) if _BLANK[place : place + 1] == b"0")
+_TICK_DIGITS = 15
+# Sets the first two bits of a byte to 0b10.
+_VARIANT = bytes(value & 0x3F | 0x80 for value in range(256))
 
 
 class Uuid7:
@@ -23,13 +30,18 @@ class Uuid7:
         # If the clock stops or goes back, the fraction counts on and carries into the milliseconds.
         first = max(ticks, self._last + 1)
         self._last = first + count - 1
+        digits = "".join([f"{tick:015x}" for tick in range(first, first + count)]).encode()
         # The variant is 0b10, then come 62 random bits.
-        return [
-            f"{tick >> 28:08x}-{tick >> 12 & 0xFFFF:04x}-7{tick & 0xFFF:03x}"
-            f"-{0x8000 | end >> 48:04x}-{end & 0xFFFFFFFFFFFF:012x}"
-            for tick in range(first, first + count)
-            for end in (random.getrandbits(62),)
-        ]
+        drawn = bytearray(os.urandom(8 * count))
+        drawn[::8] = drawn[::8].translate(_VARIANT)
+        ends = drawn.hex().encode()
+        # By columns of digits: formatting each id in turn takes three times as long.
+        texts = bytearray(_BLANK * count)
+        for digit, place in enumerate(_PLACES[:_TICK_DIGITS]):
+            texts[place :: len(_BLANK)] = digits[digit::_TICK_DIGITS]
+        for digit, place in enumerate(_PLACES[_TICK_DIGITS:]):
+            texts[place :: len(_BLANK)] = ends[digit::16]
+        return texts.decode().split()
 
 
 def uuid_bytes(text: str) -> bytes:

@@ -173,7 +173,8 @@ class SpecReader:
         Raises FieldInvalid if ids of its type do not match this uid.
         """
         task_id, stored_uid = _identify("", uid, rules)
-        return NewTask._make((task[0], task_id, stored_uid, *task[3:]))
+        # Adding tuples takes half the time of unpacking them.
+        return tuple.__new__(NewTask, task[:1] + (task_id, stored_uid) + task[3:])  # noqa: RUF005
 
     def _shape(
         self,

@@ -119,20 +119,22 @@ def _stored(
     stored: dict[int, tuple[NewTask, datetime]], notice: CommitNotice, eager: EagerLeases | None
 ) -> dict[int, CreateResult]:
     """The results of tasks stored at these ascending times; the notice gets the lanes of those that queue."""
+    if not stored:
+        return {}
+    tasks, times = zip(*stored.values(), strict=True)
+    results: dict[int, CreateResult] = dict(zip(stored, Created.queued(tasks, times), strict=True))
     queued = list(stored.values())
-    if eager is not None:
+    if eager is not None and eager.granted:
         queued = [made for position, made in stored.items() if position not in eager.granted]
+        for position in eager.granted:
+            task, time = stored[position]
+            results[position] = Created(task, time, PendingReason.QUEUED, leased=eager.lease(position))
     lanes = [(t.tenant_id, t.class_id, t.priority, t.pinned_runner) for t, _ in queued]
     # The first time of a lane is the last that is set.
     first = dict(zip(reversed(lanes), (time for _, time in reversed(queued)), strict=True))
     counted = Counter(lanes).items()
     notice.appended = {LaneKey._make(lane): Appended(first[lane], count) for lane, count in counted}
-    return {
-        position: Created(
-            task, time, PendingReason.QUEUED, leased=None if eager is None else eager.lease(position)
-        )
-        for position, (task, time) in stored.items()
-    }
+    return results
 
 
 async def _write_gated(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import repeat
 from typing import NamedTuple
 
 from taskyard_taskdb.domain import search_fields
@@ -118,6 +119,13 @@ class Created(NamedTuple):
     replaced: tuple[str, ...] = ()
     admit_time: datetime | None = None
     leased: FirstLease | None = None
+
+    @classmethod
+    def queued(cls, tasks: Iterable[NewTask], times: Iterable[datetime]) -> Iterator[Created]:
+        """The results of tasks that are queued since these times."""
+        always = map(repeat, (PendingReason.QUEUED, *cls._field_defaults.values()))
+        # Calling the class for each of a thousand takes four times as long.
+        return map(tuple.__new__, repeat(cls), zip(tasks, times, *always, strict=False))
 
 
 @dataclass(frozen=True, slots=True)
