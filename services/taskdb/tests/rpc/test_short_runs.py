@@ -9,7 +9,7 @@ import pytest
 
 from services.taskdb.tests.conftest import RunningTaskDb
 from services.taskdb.tests.rpc.test_races_leases import barrier
-from services.taskdb.tests.yard import Yard, short_runs, started, succeeded, with_start
+from services.taskdb.tests.yard import Runner, Yard, short_runs, started, succeeded, with_start
 from taskyard.errors import FieldInvalid
 from taskyard.v1 import common_pb2, lease_pb2, lease_service_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.rpc.short_runs import read_runs
@@ -18,10 +18,10 @@ SUCCEEDED = task_pb2.TASK_PHASE_SUCCEEDED
 # What is stored of tasks, apart from ids and times.
 STORED = {
     "tasks": (
-        "SELECT to_jsonb(t) - ARRAY['task_id', 'uid', 'run_lease_id', 'create_time', 'update_time', "
+        "SELECT to_jsonb(t) - ARRAY['task_id', 'uid', 'spec', 'run_lease_id', 'create_time', 'update_time', "
         "'ready_time', 'schedule_time', 'start_time', 'end_time', 'slot', 'total_deadline', 'class_id'] "
         "|| jsonb_build_object('spans', start_time >= schedule_time AND end_time >= start_time) "
-        "FROM tasks t ORDER BY create_time, task_id"
+        "FROM tasks t WHERE phase = 10 ORDER BY create_time, task_id"
     ),
     "runs": (
         "SELECT to_jsonb(r) - ARRAY['task_id', 'lease_id', 'schedule_time', 'start_time', 'end_time'] "
@@ -46,7 +46,7 @@ def name_of(exception: lease_service_pb2.RunException) -> tuple[int, int, str]:
     return exception.holder, exception.run, found or ("duplicate" if result.duplicate else "")
 
 
-async def mixed(yard: Yard) -> list[lease_pb2.Assignment]:
+async def mixed(yard: Yard, runner: Runner) -> list[lease_pb2.Assignment]:
     """Claimed tasks of all kinds: plain, with a slot, a timer or a dependent, and claimed again."""
     await yard.create(3)
     await yard.create(1, slot="press", admission=task_pb2.ADMISSION_POLICY_QUEUE)
@@ -56,7 +56,6 @@ async def mixed(yard: Yard) -> list[lease_pb2.Assignment]:
     await yard.tenant.tasks.CreateTask(request)
     (before,) = await yard.create(1)
     (again,) = await yard.create(1)
-    runner, _ = await yard.hello()
     claimed = list((await yard.claim(runner)).assignments)
     (first,) = [one for one in claimed if one.lease.task == again]
     released = lease_pb2.RunReleased(reason=lease_pb2.RELEASE_REASON_NO_CAPACITY)
@@ -71,8 +70,9 @@ async def mixed(yard: Yard) -> list[lease_pb2.Assignment]:
 async def test_short_runs_are_stored_as_reports_are(yard: Yard, taskdb: RunningTaskDb) -> None:
     result = task_pb2.TaskResult(output=common_pb2.Payload(raw=b"42"))
     stored = []
+    runner, _ = await yard.hello()
     for in_columns in (True, False):
-        claimed = await mixed(yard)
+        claimed = await mixed(yard, runner)
         if in_columns:
             results = [result.SerializeToString()] * len(claimed)
             holder = short_runs(
