@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from services.scheduler.tests.conftest import Site, SiteMaker
+from services.scheduler.tests.test_rules_work import drained
 from taskyard import errors
 from taskyard.status import from_status, to_status
-from taskyard.v1 import lease_pb2, lease_service_pb2, runner_pb2, task_pb2
+from taskyard.v1 import lease_pb2, lease_service_pb2, task_pb2
 from taskyard.v1 import runner_link_service_pb2 as link
 from tests.harness.link_runner import LinkRunner, short_runs
 
@@ -136,7 +137,9 @@ async def test_rule_07_an_older_taskdb_gets_reports_until_it_is_reached_again(si
     assert (report.log_sequence, report.start.checkpoint_sequence) == (5, 3)
     site.taskdb.completes = True
     site.taskdb.publish(lease_service_pb2.WatchQueueResponse(full=True))
-    site.taskdb.change_runner(runner_pb2.Runner(name="runners/runner-1"))
+    # Its command shows that the scheduler has read the messages before it.
+    site.taskdb.change_runner(drained("runner-1"))
+    await runner.message("command")
     await runner.acked(await runner.report_short(assignments[3:]))
     assert len(site.taskdb.requests("CompleteRuns")) == 2
 
