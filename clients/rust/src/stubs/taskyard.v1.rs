@@ -2880,6 +2880,42 @@ pub struct RunReleased {
     #[prost(string, repeated, tag = "3")]
     pub wait_for: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
+/// Runs that a runner started and that ended well before their start was reported, in columns: element
+/// n of each list belongs to run n.  It says the same as a RunReport for each, with start and
+/// succeeded, at a fraction of the cost.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ShortRuns {
+    /// Position of the first one in the runner's spool; the others follow one by one.
+    #[prost(int64, tag = "1")]
+    pub first_seq: i64,
+    /// tenants/{tenant}/tasks/{task}
+    #[prost(string, repeated, tag = "2")]
+    pub tasks: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Fencing generations.
+    #[prost(int64, repeated, packed = "false", tag = "3")]
+    pub generations: ::prost::alloc::vec::Vec<i64>,
+    /// As LeaseRef.lease_id.
+    #[prost(sfixed64, repeated, tag = "4")]
+    pub lease_ids: ::prost::alloc::vec::Vec<i64>,
+    /// Microseconds since 1970 on the holder's clock, clamped like RunReport.time.
+    #[prost(sfixed64, repeated, tag = "5")]
+    pub start_times: ::prost::alloc::vec::Vec<i64>,
+    /// As start_times, not before them.
+    #[prost(sfixed64, repeated, tag = "6")]
+    pub end_times: ::prost::alloc::vec::Vec<i64>,
+    /// Empty: none has an exit code.
+    #[prost(int32, repeated, tag = "7")]
+    pub exit_codes: ::prost::alloc::vec::Vec<i32>,
+    /// TaskResult, encoded; an empty element is a run without one.  Empty: none has a result.
+    #[prost(bytes = "vec", repeated, tag = "8")]
+    pub results: ::prost::alloc::vec::Vec<::prost::alloc::vec::Vec<u8>>,
+    /// As RunReport.log_sequence.  Empty: unknown.
+    #[prost(int64, repeated, packed = "false", tag = "9")]
+    pub log_sequences: ::prost::alloc::vec::Vec<i64>,
+    /// As RunStarted.checkpoint_sequence.  Empty: all began from scratch.
+    #[prost(int64, repeated, packed = "false", tag = "10")]
+    pub start_checkpoints: ::prost::alloc::vec::Vec<i64>,
+}
 /// What became of one report.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ReportResult {

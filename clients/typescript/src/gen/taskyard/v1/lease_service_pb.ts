@@ -21,7 +21,7 @@ import type { Checkpoint, CheckpointChunk } from "./checkpoint_pb.js";
 import { file_taskyard_v1_checkpoint } from "./checkpoint_pb.js";
 import type { Resources } from "./common_pb.js";
 import { file_taskyard_v1_common } from "./common_pb.js";
-import type { Assignment, ChildOutcome, ChildTask, LeaseRef, LeaseVerdict, LogBatch, ReportResult, RunReport } from "./lease_pb.js";
+import type { Assignment, ChildOutcome, ChildTask, LeaseRef, LeaseVerdict, LogBatch, ReportResult, RunReport, ShortRuns } from "./lease_pb.js";
 import { file_taskyard_v1_lease } from "./lease_pb.js";
 import type { ExecutionKind, Runner } from "./runner_pb.js";
 import { file_taskyard_v1_runner } from "./runner_pb.js";
@@ -35,7 +35,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file taskyard/v1/lease_service.proto.
  */
 export const file_taskyard_v1_lease_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch90YXNreWFyZC92MS9sZWFzZV9zZXJ2aWNlLnByb3RvEgt0YXNreWFyZC52MSJ9ChZDbGFpbUZvclJ1bm5lcnNSZXF1ZXN0EhQKDHNjaGVkdWxlcl9pZBgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJEikKB3J1bm5lcnMYAyADKAsyGC50YXNreWFyZC52MS5SdW5uZXJDbGFpbRIOCgZwYWNrZWQYBCABKAgi5gEKC1J1bm5lckNsYWltEhEKCXJ1bm5lcl9pZBgBIAEoCRIVCg1zZXNzaW9uX2Vwb2NoGAIgASgDEhEKCW1heF90YXNrcxgDIAEoBRImCgZidWRnZXQYBCABKAsyFi50YXNreWFyZC52MS5SZXNvdXJjZXMSMQoObGVhc2VfZHVyYXRpb24YBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKQoHdGVuYW50cxgGIAMoCzIYLnRhc2t5YXJkLnYxLlRlbmFudENsYWltEhQKDGhlYXJ0YmVhdF9pZBgHIAEoAyJXCgtUZW5hbnRDbGFpbRIOCgZ0ZW5hbnQYASABKAkSEQoJbWF4X3Rhc2tzGAIgASgFEiUKBWxhbmVzGAMgAygLMhYudGFza3lhcmQudjEuTGFuZUNsYWltIoABCglMYW5lQ2xhaW0SIgoEbGFuZRgBIAEoCzIULnRhc2t5YXJkLnYxLkxhbmVLZXkSKQoGb2Zmc2V0GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiQKBGNvc3QYAyABKAsyFi50YXNreWFyZC52MS5SZXNvdXJjZXMiRAoHTGFuZUtleRIQCghjbGFzc19pZBgBIAEoEBIQCghwcmlvcml0eRgCIAEoBRIVCg1waW5uZWRfcnVubmVyGAMgASgJIkoKF0NsYWltRm9yUnVubmVyc1Jlc3BvbnNlEi8KB3Jlc3VsdHMYASADKAsyHi50YXNreWFyZC52MS5SdW5uZXJDbGFpbVJlc3VsdCLBAQoRUnVubmVyQ2xhaW1SZXN1bHQSLAoLYXNzaWdubWVudHMYASADKAsyFy50YXNreWFyZC52MS5Bc3NpZ25tZW50EisKDWRyYWluZWRfbGFuZXMYAiADKAsyFC50YXNreWFyZC52MS5MYW5lS2V5EiEKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXMSLgoGcGFja2VkGAQgASgLMh4udGFza3lhcmQudjEuUGFja2VkQXNzaWdubWVudHMilQEKEVBhY2tlZEFzc2lnbm1lbnRzEg8KB2VudHJpZXMYASADKAwSDQoFdGFza3MYAiADKAkSEwoLZ2VuZXJhdGlvbnMYAyADKAMSEQoJbGVhc2VfaWRzGAQgAygQEigKCXdvcmtsb2FkcxgFIAMoCzIVLnRhc2t5YXJkLnYxLldvcmtsb2FkEg4KBnBsYWNlcxgGIAMoBSJoCghXb3JrbG9hZBIRCgl0YXNrX3R5cGUYASABKAkSDAoEa2luZBgCIAEoCRIQCghmdW5jdGlvbhgDIAEoCRIpCglyZXNvdXJjZXMYBCABKAsyFi50YXNreWFyZC52MS5SZXNvdXJjZXMigQEKElJlbmV3TGVhc2VzUmVxdWVzdBIRCglydW5uZXJfaWQYASABKAkSJQoGbGVhc2VzGAIgAygLMhUudGFza3lhcmQudjEuTGVhc2VSZWYSMQoObGVhc2VfZHVyYXRpb24YAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iQgoTUmVuZXdMZWFzZXNSZXNwb25zZRIrCgh2ZXJkaWN0cxgBIAMoCzIZLnRhc2t5YXJkLnYxLkxlYXNlVmVyZGljdCI/ChFSZXBvcnRSdW5zUmVxdWVzdBIqCgdyZXBvcnRzGAEgAygLMhkudGFza3lhcmQudjEuSG9sZGVyUmVwb3J0IkkKDEhvbGRlclJlcG9ydBIRCglydW5uZXJfaWQYASABKAkSJgoGcmVwb3J0GAIgASgLMhYudGFza3lhcmQudjEuUnVuUmVwb3J0IkAKElJlcG9ydFJ1bnNSZXNwb25zZRIqCgdyZXN1bHRzGAEgAygLMhkudGFza3lhcmQudjEuUmVwb3J0UmVzdWx0Ik4KEUFwcGVuZExvZ3NSZXF1ZXN0EhEKCXJ1bm5lcl9pZBgBIAEoCRImCgdiYXRjaGVzGAIgAygLMhUudGFza3lhcmQudjEuTG9nQmF0Y2giOQoSQXBwZW5kTG9nc1Jlc3BvbnNlEiMKB3Jlc3VsdHMYASADKAsyEi5nb29nbGUucnBjLlN0YXR1cyJYChZXcml0ZUNoZWNrcG9pbnRSZXF1ZXN0EhEKCXJ1bm5lcl9pZBgBIAEoCRIrCgVjaHVuaxgCIAEoCzIcLnRhc2t5YXJkLnYxLkNoZWNrcG9pbnRDaHVuayJGChdXcml0ZUNoZWNrcG9pbnRSZXNwb25zZRIrCgpjaGVja3BvaW50GAEgASgLMhcudGFza3lhcmQudjEuQ2hlY2twb2ludCJWChtSZWFkTGVhc2VkQ2hlY2twb2ludFJlcXVlc3QSEQoJcnVubmVyX2lkGAEgASgJEiQKBWxlYXNlGAIgASgLMhUudGFza3lhcmQudjEuTGVhc2VSZWYiWQocUmVhZExlYXNlZENoZWNrcG9pbnRSZXNwb25zZRIrCgpjaGVja3BvaW50GAEgASgLMhcudGFza3lhcmQudjEuQ2hlY2twb2ludBIMCgRkYXRhGAIgASgMInwKF0NyZWF0ZUNoaWxkVGFza3NSZXF1ZXN0EhEKCXJ1bm5lcl9pZBgBIAEoCRIkCgVsZWFzZRgCIAEoCzIVLnRhc2t5YXJkLnYxLkxlYXNlUmVmEigKCGNoaWxkcmVuGAMgAygLMhYudGFza3lhcmQudjEuQ2hpbGRUYXNrIikKGENyZWF0ZUNoaWxkVGFza3NSZXNwb25zZRINCgV0YXNrcxgBIAMoCSJiChhSZWFkQ2hpbGRPdXRjb21lc1JlcXVlc3QSEQoJcnVubmVyX2lkGAEgASgJEiQKBWxlYXNlGAIgASgLMhUudGFza3lhcmQudjEuTGVhc2VSZWYSDQoFdGFza3MYAyADKAkiSAoZUmVhZENoaWxkT3V0Y29tZXNSZXNwb25zZRIrCghvdXRjb21lcxgBIAMoCzIZLnRhc2t5YXJkLnYxLkNoaWxkT3V0Y29tZSIpChFXYXRjaFF1ZXVlUmVxdWVzdBIUCgxzY2hlZHVsZXJfaWQYASABKAkixAIKEldhdGNoUXVldWVSZXNwb25zZRIMCgRmdWxsGAEgASgIEiAKBWxhbmVzGAIgAygLMhEudGFza3lhcmQudjEuTGFuZRIsCgdjbGFzc2VzGAMgAygLMhsudGFza3lhcmQudjEuUGxhY2VtZW50Q2xhc3MSKQoHdGVuYW50cxgEIAMoCzIYLnRhc2t5YXJkLnYxLlRlbmFudFNoYXJlEi0KCHZlcmRpY3RzGAUgAygLMhsudGFza3lhcmQudjEuUnVubmVyVmVyZGljdHMSJAoHcnVubmVycxgGIAMoCzITLnRhc2t5YXJkLnYxLlJ1bm5lchIPCgdjbG9zaW5nGAcgASgIEiwKCHBvc2l0aW9uGAggASgLMhoudGFza3lhcmQudjEuUXVldWVQb3NpdGlvbhIRCglsb2dfZXBvY2gYCSABKAMiMwoNUXVldWVQb3NpdGlvbhISCgpyZXBsaWNhX2lkGAEgASgJEg4KBm51bWJlchgCIAEoAyKxAQoRS2VlcENyZWRpdFJlcXVlc3QSLAoIcG9zaXRpb24YASABKAsyGi50YXNreWFyZC52MS5RdWV1ZVBvc2l0aW9uEiwKCXZhbGlkX2ZvchgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIqCgdydW5uZXJzGAMgAygLMhkudGFza3lhcmQudjEuUnVubmVyQ3JlZGl0EhQKDHNjaGVkdWxlcl9pZBgEIAEoCSL2AQoMUnVubmVyQ3JlZGl0EhEKCXJ1bm5lcl9pZBgBIAEoCRIVCg1zZXNzaW9uX2Vwb2NoGAIgASgDEg4KBnBsYWNlcxgDIAEoBRIUCgxoZWFydGJlYXRfaWQYBCABKAMSLAoJdmFsaWRfZm9yGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjEKDmxlYXNlX2R1cmF0aW9uGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhEKCWNsYXNzX2lkcxgHIAMoEBIPCgd0ZW5hbnRzGAggAygJEhEKCXdpdGhkcmF3bhgJIAEoCCJVChJLZWVwQ3JlZGl0UmVzcG9uc2USLgoHZ3JhbnRlZBgBIAMoCzIdLnRhc2t5YXJkLnYxLkVhZ2VyQXNzaWdubWVudHMSDwoHc2V0dGxlZBgCIAMoCSKAAQoQRWFnZXJBc3NpZ25tZW50cxIRCglydW5uZXJfaWQYASABKAkSFQoNc2Vzc2lvbl9lcG9jaBgCIAEoAxIUCgxoZWFydGJlYXRfaWQYAyABKAMSLAoLYXNzaWdubWVudHMYBCADKAsyFy50YXNreWFyZC52MS5Bc3NpZ25tZW50Io0BCgRMYW5lEg4KBnRlbmFudBgBIAEoCRIhCgNrZXkYAiABKAsyFC50YXNreWFyZC52MS5MYW5lS2V5EjMKD2hlYWRfcmVhZHlfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHYmFja2xvZxgEIAEoAxIMCgRtb3JlGAUgASgIIvIBCg5QbGFjZW1lbnRDbGFzcxIOCgZ0ZW5hbnQYASABKAkSEAoIY2xhc3NfaWQYAiABKBASKAoEa2luZBgDIAEoDjIaLnRhc2t5YXJkLnYxLkV4ZWN1dGlvbktpbmQSEQoJdGFza190eXBlGAQgASgJEhAKCGZ1bmN0aW9uGAUgASgJEikKCXBsYWNlbWVudBgGIAEoCzIWLnRhc2t5YXJkLnYxLlBsYWNlbWVudBIpCglyZXNvdXJjZXMYByABKAsyFi50YXNreWFyZC52MS5SZXNvdXJjZXMSGQoRcnVubmVyX2lkX3BhdHRlcm4YCCABKAki0gEKC1RlbmFudFNoYXJlEg4KBnRlbmFudBgBIAEoCRIOCgZ3ZWlnaHQYAiABKAUSDQoFdXNhZ2UYAyABKAESFwoPY2xhaW1hYmxlX2NvdW50GAQgASgDEg4KBnBhdXNlZBgFIAEoCBIZChFwYXVzZWRfdGFza190eXBlcxgGIAMoCRIlCgR0aWVyGAcgASgOMhcudGFza3lhcmQudjEuVGVuYW50VGllchIUCgxsZWFzZWRfY291bnQYCCABKAMSEwoLbGltaXRzX29ubHkYCSABKAgiUAoOUnVubmVyVmVyZGljdHMSEQoJcnVubmVyX2lkGAEgASgJEisKCHZlcmRpY3RzGAIgAygLMhkudGFza3lhcmQudjEuTGVhc2VWZXJkaWN0Im4KF1JlYWRFeHBsYWluRmFjdHNSZXF1ZXN0Eg4KBnRlbmFudBgBIAEoCRIRCgd0YXNrX2lkGAIgASgJSAASJQoEc3BlYxgDIAEoCzIVLnRhc2t5YXJkLnYxLlRhc2tTcGVjSABCCQoHc3ViamVjdCK5BAoYUmVhZEV4cGxhaW5GYWN0c1Jlc3BvbnNlEi0KCXJlYWRfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJAoEdGFzaxgCIAEoCzIWLnRhc2t5YXJkLnYxLlRhc2tGYWN0cxIkCgRzbG90GAMgASgLMhYudGFza3lhcmQudjEuU2xvdEZhY3RzEigKBnRlbmFudBgEIAEoCzIYLnRhc2t5YXJkLnYxLlRlbmFudEZhY3RzEi0KCXRhc2tfdHlwZRgFIAEoCzIaLnRhc2t5YXJkLnYxLlRhc2tUeXBlRmFjdHMSNAoPcGxhY2VtZW50X2NsYXNzGAYgASgLMhsudGFza3lhcmQudjEuUGxhY2VtZW50Q2xhc3MSFQoNcGlubmVkX3J1bm5lchgHIAEoCRIQCghwcmlvcml0eRgIIAEoBRIwCgpxdWFyYW50aW5lGAkgASgLMhwudGFza3lhcmQudjEuUXVhcmFudGluZUZhY3RzEikKB3J1bm5lcnMYCiADKAsyGC50YXNreWFyZC52MS5SdW5uZXJGYWN0cxIRCgl0YXNrX25hbWUYCyABKAkSMgoMZGVwZW5kZW5jaWVzGAwgAygLMhwudGFza3lhcmQudjEuRGVwZW5kZW5jeUZhY3RzEh0KFW9wZW5fZGVwZW5kZW5jeV9jb3VudBgNIAEoBRInCgZsaW1pdHMYECADKAsyFy50YXNreWFyZC52MS5MaW1pdEZhY3RzItQBCgpMaW1pdEZhY3RzEg0KBWxpbWl0GAEgASgJEgsKA2tleRgCIAEoCRINCgV1bml0cxgDIAEoAxIPCgdtaXNzaW5nGAQgASgIEgwKBG9wZW4YBSABKAgSDQoFYm91bmQYBiABKAkSDAoEbW9zdBgHIAEoAxIMCgR1c2VkGAggASgDEi0KCW9wZW5fdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLYWhlYWRfY291bnQYCiABKAMSDQoFd2FpdHMYCyABKAgihQEKD0RlcGVuZGVuY3lGYWN0cxIMCgR0YXNrGAEgASgJEiUKBXBoYXNlGAIgASgOMhYudGFza3lhcmQudjEuVGFza1BoYXNlEi4KBHdoZW4YAyABKA4yIC50YXNreWFyZC52MS5EZXBlbmRlbmN5Q29uZGl0aW9uEg0KBWNoaWxkGAQgASgIItACCglUYXNrRmFjdHMSJQoFcGhhc2UYASABKA4yFi50YXNreWFyZC52MS5UYXNrUGhhc2USMgoOcGVuZGluZ19yZWFzb24YAiABKA4yGi50YXNreWFyZC52MS5QZW5kaW5nUmVhc29uEi4KCnJlYWR5X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjUKEW5leHRfYXR0ZW1wdF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglydW5uZXJfaWQYBSABKAkSNQoRbGVhc2VfZXhwaXJlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnF1ZXVlZBgHIAEoCBIVCg1sYW5lX3Bvc2l0aW9uGAggASgDEhAKCGV4dGVybmFsGAkgASgIInsKCVNsb3RGYWN0cxIMCgRzbG90GAEgASgJEhQKDGhlYWRfdGFza19pZBgCIAEoCRITCgthaGVhZF9jb3VudBgDIAEoAxI1ChFsZWFzZV9leHBpcmVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi/QEKC1RlbmFudEZhY3RzEicKBXNoYXJlGAEgASgLMhgudGFza3lhcmQudjEuVGVuYW50U2hhcmUSEQoJc3VzcGVuZGVkGAIgASgIEhQKDHF1ZXVlX3BhdXNlZBgDIAEoCBIcChRtYXhfY29uY3VycmVudF90YXNrcxgEIAEoBRIXCg9tYXhfcXVldWVfZGVwdGgYBSABKAUSFQoNcGVuZGluZ19jb3VudBgGIAEoAxIaChJyYXRlX2xpbWl0X3Blcl9zZWMYByABKAUSMgoOcmF0ZV9vcGVuX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkUKDVRhc2tUeXBlRmFjdHMSDAoEbmFtZRgBIAEoCRIQCghkaXNhYmxlZBgCIAEoCBIUCgxxdWV1ZV9wYXVzZWQYAyABKAgieQoPUXVhcmFudGluZUZhY3RzEgwKBG5hbWUYASABKAkSLwoLY3JlYXRlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhkKEXJ1bm5lcl9sb3NzX2NvdW50GAMgASgFEgwKBGhlbGQYBCABKAgidgoLUnVubmVyRmFjdHMSIwoGcnVubmVyGAEgASgLMhMudGFza3lhcmQudjEuUnVubmVyEhIKCnRhc2tfdHlwZXMYAiADKAkSLgoOZnJlZV9yZXNvdXJjZXMYAyABKAsyFi50YXNreWFyZC52MS5SZXNvdXJjZXMy9QcKDExlYXNlU2VydmljZRJcCg9DbGFpbUZvclJ1bm5lcnMSIy50YXNreWFyZC52MS5DbGFpbUZvclJ1bm5lcnNSZXF1ZXN0GiQudGFza3lhcmQudjEuQ2xhaW1Gb3JSdW5uZXJzUmVzcG9uc2USUAoLUmVuZXdMZWFzZXMSHy50YXNreWFyZC52MS5SZW5ld0xlYXNlc1JlcXVlc3QaIC50YXNreWFyZC52MS5SZW5ld0xlYXNlc1Jlc3BvbnNlEk0KClJlcG9ydFJ1bnMSHi50YXNreWFyZC52MS5SZXBvcnRSdW5zUmVxdWVzdBofLnRhc2t5YXJkLnYxLlJlcG9ydFJ1bnNSZXNwb25zZRJNCgpBcHBlbmRMb2dzEh4udGFza3lhcmQudjEuQXBwZW5kTG9nc1JlcXVlc3QaHy50YXNreWFyZC52MS5BcHBlbmRMb2dzUmVzcG9uc2USXgoPV3JpdGVDaGVja3BvaW50EiMudGFza3lhcmQudjEuV3JpdGVDaGVja3BvaW50UmVxdWVzdBokLnRhc2t5YXJkLnYxLldyaXRlQ2hlY2twb2ludFJlc3BvbnNlKAESbQoUUmVhZExlYXNlZENoZWNrcG9pbnQSKC50YXNreWFyZC52MS5SZWFkTGVhc2VkQ2hlY2twb2ludFJlcXVlc3QaKS50YXNreWFyZC52MS5SZWFkTGVhc2VkQ2hlY2twb2ludFJlc3BvbnNlMAESXwoQQ3JlYXRlQ2hpbGRUYXNrcxIkLnRhc2t5YXJkLnYxLkNyZWF0ZUNoaWxkVGFza3NSZXF1ZXN0GiUudGFza3lhcmQudjEuQ3JlYXRlQ2hpbGRUYXNrc1Jlc3BvbnNlEmIKEVJlYWRDaGlsZE91dGNvbWVzEiUudGFza3lhcmQudjEuUmVhZENoaWxkT3V0Y29tZXNSZXF1ZXN0GiYudGFza3lhcmQudjEuUmVhZENoaWxkT3V0Y29tZXNSZXNwb25zZRJPCgpXYXRjaFF1ZXVlEh4udGFza3lhcmQudjEuV2F0Y2hRdWV1ZVJlcXVlc3QaHy50YXNreWFyZC52MS5XYXRjaFF1ZXVlUmVzcG9uc2UwARJRCgpLZWVwQ3JlZGl0Eh4udGFza3lhcmQudjEuS2VlcENyZWRpdFJlcXVlc3QaHy50YXNreWFyZC52MS5LZWVwQ3JlZGl0UmVzcG9uc2UoATABEl8KEFJlYWRFeHBsYWluRmFjdHMSJC50YXNreWFyZC52MS5SZWFkRXhwbGFpbkZhY3RzUmVxdWVzdBolLnRhc2t5YXJkLnYxLlJlYWRFeHBsYWluRmFjdHNSZXNwb25zZUI7Cg9kZXYudGFza3lhcmQudjFQAVomdGFza3lhcmQuZGV2L2dvL3Rhc2t5YXJkL3YxO3Rhc2t5YXJkdjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_google_rpc_status, file_taskyard_v1_checkpoint, file_taskyard_v1_common, file_taskyard_v1_lease, file_taskyard_v1_runner, file_taskyard_v1_task, file_taskyard_v1_tenant]);
+  fileDesc("Ch90YXNreWFyZC92MS9sZWFzZV9zZXJ2aWNlLnByb3RvEgt0YXNreWFyZC52MSJ9ChZDbGFpbUZvclJ1bm5lcnNSZXF1ZXN0EhQKDHNjaGVkdWxlcl9pZBgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJEikKB3J1bm5lcnMYAyADKAsyGC50YXNreWFyZC52MS5SdW5uZXJDbGFpbRIOCgZwYWNrZWQYBCABKAgi5gEKC1J1bm5lckNsYWltEhEKCXJ1bm5lcl9pZBgBIAEoCRIVCg1zZXNzaW9uX2Vwb2NoGAIgASgDEhEKCW1heF90YXNrcxgDIAEoBRImCgZidWRnZXQYBCABKAsyFi50YXNreWFyZC52MS5SZXNvdXJjZXMSMQoObGVhc2VfZHVyYXRpb24YBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKQoHdGVuYW50cxgGIAMoCzIYLnRhc2t5YXJkLnYxLlRlbmFudENsYWltEhQKDGhlYXJ0YmVhdF9pZBgHIAEoAyJXCgtUZW5hbnRDbGFpbRIOCgZ0ZW5hbnQYASABKAkSEQoJbWF4X3Rhc2tzGAIgASgFEiUKBWxhbmVzGAMgAygLMhYudGFza3lhcmQudjEuTGFuZUNsYWltIoABCglMYW5lQ2xhaW0SIgoEbGFuZRgBIAEoCzIULnRhc2t5YXJkLnYxLkxhbmVLZXkSKQoGb2Zmc2V0GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiQKBGNvc3QYAyABKAsyFi50YXNreWFyZC52MS5SZXNvdXJjZXMiRAoHTGFuZUtleRIQCghjbGFzc19pZBgBIAEoEBIQCghwcmlvcml0eRgCIAEoBRIVCg1waW5uZWRfcnVubmVyGAMgASgJIkoKF0NsYWltRm9yUnVubmVyc1Jlc3BvbnNlEi8KB3Jlc3VsdHMYASADKAsyHi50YXNreWFyZC52MS5SdW5uZXJDbGFpbVJlc3VsdCLBAQoRUnVubmVyQ2xhaW1SZXN1bHQSLAoLYXNzaWdubWVudHMYASADKAsyFy50YXNreWFyZC52MS5Bc3NpZ25tZW50EisKDWRyYWluZWRfbGFuZXMYAiADKAsyFC50YXNreWFyZC52MS5MYW5lS2V5EiEKBWVycm9yGAMgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXMSLgoGcGFja2VkGAQgASgLMh4udGFza3lhcmQudjEuUGFja2VkQXNzaWdubWVudHMilQEKEVBhY2tlZEFzc2lnbm1lbnRzEg8KB2VudHJpZXMYASADKAwSDQoFdGFza3MYAiADKAkSEwoLZ2VuZXJhdGlvbnMYAyADKAMSEQoJbGVhc2VfaWRzGAQgAygQEigKCXdvcmtsb2FkcxgFIAMoCzIVLnRhc2t5YXJkLnYxLldvcmtsb2FkEg4KBnBsYWNlcxgGIAMoBSJoCghXb3JrbG9hZBIRCgl0YXNrX3R5cGUYASABKAkSDAoEa2luZBgCIAEoCRIQCghmdW5jdGlvbhgDIAEoCRIpCglyZXNvdXJjZXMYBCABKAsyFi50YXNreWFyZC52MS5SZXNvdXJjZXMigQEKElJlbmV3TGVhc2VzUmVxdWVzdBIRCglydW5uZXJfaWQYASABKAkSJQoGbGVhc2VzGAIgAygLMhUudGFza3lhcmQudjEuTGVhc2VSZWYSMQoObGVhc2VfZHVyYXRpb24YAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iQgoTUmVuZXdMZWFzZXNSZXNwb25zZRIrCgh2ZXJkaWN0cxgBIAMoCzIZLnRhc2t5YXJkLnYxLkxlYXNlVmVyZGljdCI/ChFSZXBvcnRSdW5zUmVxdWVzdBIqCgdyZXBvcnRzGAEgAygLMhkudGFza3lhcmQudjEuSG9sZGVyUmVwb3J0IkkKDEhvbGRlclJlcG9ydBIRCglydW5uZXJfaWQYASABKAkSJgoGcmVwb3J0GAIgASgLMhYudGFza3lhcmQudjEuUnVuUmVwb3J0IkAKElJlcG9ydFJ1bnNSZXNwb25zZRIqCgdyZXN1bHRzGAEgAygLMhkudGFza3lhcmQudjEuUmVwb3J0UmVzdWx0Ij8KE0NvbXBsZXRlUnVuc1JlcXVlc3QSKAoHaG9sZGVycxgBIAMoCzIXLnRhc2t5YXJkLnYxLkhvbGRlclJ1bnMiRQoKSG9sZGVyUnVucxIRCglydW5uZXJfaWQYASABKAkSJAoEcnVucxgCIAEoCzIWLnRhc2t5YXJkLnYxLlNob3J0UnVucyJFChRDb21wbGV0ZVJ1bnNSZXNwb25zZRItCgpleGNlcHRpb25zGAEgAygLMhkudGFza3lhcmQudjEuUnVuRXhjZXB0aW9uIlYKDFJ1bkV4Y2VwdGlvbhIOCgZob2xkZXIYASABKAUSCwoDcnVuGAIgASgFEikKBnJlc3VsdBgDIAEoCzIZLnRhc2t5YXJkLnYxLlJlcG9ydFJlc3VsdCJOChFBcHBlbmRMb2dzUmVxdWVzdBIRCglydW5uZXJfaWQYASABKAkSJgoHYmF0Y2hlcxgCIAMoCzIVLnRhc2t5YXJkLnYxLkxvZ0JhdGNoIjkKEkFwcGVuZExvZ3NSZXNwb25zZRIjCgdyZXN1bHRzGAEgAygLMhIuZ29vZ2xlLnJwYy5TdGF0dXMiWAoWV3JpdGVDaGVja3BvaW50UmVxdWVzdBIRCglydW5uZXJfaWQYASABKAkSKwoFY2h1bmsYAiABKAsyHC50YXNreWFyZC52MS5DaGVja3BvaW50Q2h1bmsiRgoXV3JpdGVDaGVja3BvaW50UmVzcG9uc2USKwoKY2hlY2twb2ludBgBIAEoCzIXLnRhc2t5YXJkLnYxLkNoZWNrcG9pbnQiVgobUmVhZExlYXNlZENoZWNrcG9pbnRSZXF1ZXN0EhEKCXJ1bm5lcl9pZBgBIAEoCRIkCgVsZWFzZRgCIAEoCzIVLnRhc2t5YXJkLnYxLkxlYXNlUmVmIlkKHFJlYWRMZWFzZWRDaGVja3BvaW50UmVzcG9uc2USKwoKY2hlY2twb2ludBgBIAEoCzIXLnRhc2t5YXJkLnYxLkNoZWNrcG9pbnQSDAoEZGF0YRgCIAEoDCJ8ChdDcmVhdGVDaGlsZFRhc2tzUmVxdWVzdBIRCglydW5uZXJfaWQYASABKAkSJAoFbGVhc2UYAiABKAsyFS50YXNreWFyZC52MS5MZWFzZVJlZhIoCghjaGlsZHJlbhgDIAMoCzIWLnRhc2t5YXJkLnYxLkNoaWxkVGFzayIpChhDcmVhdGVDaGlsZFRhc2tzUmVzcG9uc2USDQoFdGFza3MYASADKAkiYgoYUmVhZENoaWxkT3V0Y29tZXNSZXF1ZXN0EhEKCXJ1bm5lcl9pZBgBIAEoCRIkCgVsZWFzZRgCIAEoCzIVLnRhc2t5YXJkLnYxLkxlYXNlUmVmEg0KBXRhc2tzGAMgAygJIkgKGVJlYWRDaGlsZE91dGNvbWVzUmVzcG9uc2USKwoIb3V0Y29tZXMYASADKAsyGS50YXNreWFyZC52MS5DaGlsZE91dGNvbWUiKQoRV2F0Y2hRdWV1ZVJlcXVlc3QSFAoMc2NoZWR1bGVyX2lkGAEgASgJIsQCChJXYXRjaFF1ZXVlUmVzcG9uc2USDAoEZnVsbBgBIAEoCBIgCgVsYW5lcxgCIAMoCzIRLnRhc2t5YXJkLnYxLkxhbmUSLAoHY2xhc3NlcxgDIAMoCzIbLnRhc2t5YXJkLnYxLlBsYWNlbWVudENsYXNzEikKB3RlbmFudHMYBCADKAsyGC50YXNreWFyZC52MS5UZW5hbnRTaGFyZRItCgh2ZXJkaWN0cxgFIAMoCzIbLnRhc2t5YXJkLnYxLlJ1bm5lclZlcmRpY3RzEiQKB3J1bm5lcnMYBiADKAsyEy50YXNreWFyZC52MS5SdW5uZXISDwoHY2xvc2luZxgHIAEoCBIsCghwb3NpdGlvbhgIIAEoCzIaLnRhc2t5YXJkLnYxLlF1ZXVlUG9zaXRpb24SEQoJbG9nX2Vwb2NoGAkgASgDIjMKDVF1ZXVlUG9zaXRpb24SEgoKcmVwbGljYV9pZBgBIAEoCRIOCgZudW1iZXIYAiABKAMisQEKEUtlZXBDcmVkaXRSZXF1ZXN0EiwKCHBvc2l0aW9uGAEgASgLMhoudGFza3lhcmQudjEuUXVldWVQb3NpdGlvbhIsCgl2YWxpZF9mb3IYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKgoHcnVubmVycxgDIAMoCzIZLnRhc2t5YXJkLnYxLlJ1bm5lckNyZWRpdBIUCgxzY2hlZHVsZXJfaWQYBCABKAki9gEKDFJ1bm5lckNyZWRpdBIRCglydW5uZXJfaWQYASABKAkSFQoNc2Vzc2lvbl9lcG9jaBgCIAEoAxIOCgZwbGFjZXMYAyABKAUSFAoMaGVhcnRiZWF0X2lkGAQgASgDEiwKCXZhbGlkX2ZvchgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIxCg5sZWFzZV9kdXJhdGlvbhgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIRCgljbGFzc19pZHMYByADKBASDwoHdGVuYW50cxgIIAMoCRIRCgl3aXRoZHJhd24YCSABKAgiVQoSS2VlcENyZWRpdFJlc3BvbnNlEi4KB2dyYW50ZWQYASADKAsyHS50YXNreWFyZC52MS5FYWdlckFzc2lnbm1lbnRzEg8KB3NldHRsZWQYAiADKAkigAEKEEVhZ2VyQXNzaWdubWVudHMSEQoJcnVubmVyX2lkGAEgASgJEhUKDXNlc3Npb25fZXBvY2gYAiABKAMSFAoMaGVhcnRiZWF0X2lkGAMgASgDEiwKC2Fzc2lnbm1lbnRzGAQgAygLMhcudGFza3lhcmQudjEuQXNzaWdubWVudCKNAQoETGFuZRIOCgZ0ZW5hbnQYASABKAkSIQoDa2V5GAIgASgLMhQudGFza3lhcmQudjEuTGFuZUtleRIzCg9oZWFkX3JlYWR5X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2JhY2tsb2cYBCABKAMSDAoEbW9yZRgFIAEoCCLyAQoOUGxhY2VtZW50Q2xhc3MSDgoGdGVuYW50GAEgASgJEhAKCGNsYXNzX2lkGAIgASgQEigKBGtpbmQYAyABKA4yGi50YXNreWFyZC52MS5FeGVjdXRpb25LaW5kEhEKCXRhc2tfdHlwZRgEIAEoCRIQCghmdW5jdGlvbhgFIAEoCRIpCglwbGFjZW1lbnQYBiABKAsyFi50YXNreWFyZC52MS5QbGFjZW1lbnQSKQoJcmVzb3VyY2VzGAcgASgLMhYudGFza3lhcmQudjEuUmVzb3VyY2VzEhkKEXJ1bm5lcl9pZF9wYXR0ZXJuGAggASgJItIBCgtUZW5hbnRTaGFyZRIOCgZ0ZW5hbnQYASABKAkSDgoGd2VpZ2h0GAIgASgFEg0KBXVzYWdlGAMgASgBEhcKD2NsYWltYWJsZV9jb3VudBgEIAEoAxIOCgZwYXVzZWQYBSABKAgSGQoRcGF1c2VkX3Rhc2tfdHlwZXMYBiADKAkSJQoEdGllchgHIAEoDjIXLnRhc2t5YXJkLnYxLlRlbmFudFRpZXISFAoMbGVhc2VkX2NvdW50GAggASgDEhMKC2xpbWl0c19vbmx5GAkgASgIIlAKDlJ1bm5lclZlcmRpY3RzEhEKCXJ1bm5lcl9pZBgBIAEoCRIrCgh2ZXJkaWN0cxgCIAMoCzIZLnRhc2t5YXJkLnYxLkxlYXNlVmVyZGljdCJuChdSZWFkRXhwbGFpbkZhY3RzUmVxdWVzdBIOCgZ0ZW5hbnQYASABKAkSEQoHdGFza19pZBgCIAEoCUgAEiUKBHNwZWMYAyABKAsyFS50YXNreWFyZC52MS5UYXNrU3BlY0gAQgkKB3N1YmplY3QiuQQKGFJlYWRFeHBsYWluRmFjdHNSZXNwb25zZRItCglyZWFkX3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiQKBHRhc2sYAiABKAsyFi50YXNreWFyZC52MS5UYXNrRmFjdHMSJAoEc2xvdBgDIAEoCzIWLnRhc2t5YXJkLnYxLlNsb3RGYWN0cxIoCgZ0ZW5hbnQYBCABKAsyGC50YXNreWFyZC52MS5UZW5hbnRGYWN0cxItCgl0YXNrX3R5cGUYBSABKAsyGi50YXNreWFyZC52MS5UYXNrVHlwZUZhY3RzEjQKD3BsYWNlbWVudF9jbGFzcxgGIAEoCzIbLnRhc2t5YXJkLnYxLlBsYWNlbWVudENsYXNzEhUKDXBpbm5lZF9ydW5uZXIYByABKAkSEAoIcHJpb3JpdHkYCCABKAUSMAoKcXVhcmFudGluZRgJIAEoCzIcLnRhc2t5YXJkLnYxLlF1YXJhbnRpbmVGYWN0cxIpCgdydW5uZXJzGAogAygLMhgudGFza3lhcmQudjEuUnVubmVyRmFjdHMSEQoJdGFza19uYW1lGAsgASgJEjIKDGRlcGVuZGVuY2llcxgMIAMoCzIcLnRhc2t5YXJkLnYxLkRlcGVuZGVuY3lGYWN0cxIdChVvcGVuX2RlcGVuZGVuY3lfY291bnQYDSABKAUSJwoGbGltaXRzGBAgAygLMhcudGFza3lhcmQudjEuTGltaXRGYWN0cyLUAQoKTGltaXRGYWN0cxINCgVsaW1pdBgBIAEoCRILCgNrZXkYAiABKAkSDQoFdW5pdHMYAyABKAMSDwoHbWlzc2luZxgEIAEoCBIMCgRvcGVuGAUgASgIEg0KBWJvdW5kGAYgASgJEgwKBG1vc3QYByABKAMSDAoEdXNlZBgIIAEoAxItCglvcGVuX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2FoZWFkX2NvdW50GAogASgDEg0KBXdhaXRzGAsgASgIIoUBCg9EZXBlbmRlbmN5RmFjdHMSDAoEdGFzaxgBIAEoCRIlCgVwaGFzZRgCIAEoDjIWLnRhc2t5YXJkLnYxLlRhc2tQaGFzZRIuCgR3aGVuGAMgASgOMiAudGFza3lhcmQudjEuRGVwZW5kZW5jeUNvbmRpdGlvbhINCgVjaGlsZBgEIAEoCCLQAgoJVGFza0ZhY3RzEiUKBXBoYXNlGAEgASgOMhYudGFza3lhcmQudjEuVGFza1BoYXNlEjIKDnBlbmRpbmdfcmVhc29uGAIgASgOMhoudGFza3lhcmQudjEuUGVuZGluZ1JlYXNvbhIuCgpyZWFkeV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFuZXh0X2F0dGVtcHRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEQoJcnVubmVyX2lkGAUgASgJEjUKEWxlYXNlX2V4cGlyZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZxdWV1ZWQYByABKAgSFQoNbGFuZV9wb3NpdGlvbhgIIAEoAxIQCghleHRlcm5hbBgJIAEoCCJ7CglTbG90RmFjdHMSDAoEc2xvdBgBIAEoCRIUCgxoZWFkX3Rhc2tfaWQYAiABKAkSEwoLYWhlYWRfY291bnQYAyABKAMSNQoRbGVhc2VfZXhwaXJlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIv0BCgtUZW5hbnRGYWN0cxInCgVzaGFyZRgBIAEoCzIYLnRhc2t5YXJkLnYxLlRlbmFudFNoYXJlEhEKCXN1c3BlbmRlZBgCIAEoCBIUCgxxdWV1ZV9wYXVzZWQYAyABKAgSHAoUbWF4X2NvbmN1cnJlbnRfdGFza3MYBCABKAUSFwoPbWF4X3F1ZXVlX2RlcHRoGAUgASgFEhUKDXBlbmRpbmdfY291bnQYBiABKAMSGgoScmF0ZV9saW1pdF9wZXJfc2VjGAcgASgFEjIKDnJhdGVfb3Blbl90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJFCg1UYXNrVHlwZUZhY3RzEgwKBG5hbWUYASABKAkSEAoIZGlzYWJsZWQYAiABKAgSFAoMcXVldWVfcGF1c2VkGAMgASgIInkKD1F1YXJhbnRpbmVGYWN0cxIMCgRuYW1lGAEgASgJEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIZChFydW5uZXJfbG9zc19jb3VudBgDIAEoBRIMCgRoZWxkGAQgASgIInYKC1J1bm5lckZhY3RzEiMKBnJ1bm5lchgBIAEoCzITLnRhc2t5YXJkLnYxLlJ1bm5lchISCgp0YXNrX3R5cGVzGAIgAygJEi4KDmZyZWVfcmVzb3VyY2VzGAMgASgLMhYudGFza3lhcmQudjEuUmVzb3VyY2VzMsoICgxMZWFzZVNlcnZpY2USXAoPQ2xhaW1Gb3JSdW5uZXJzEiMudGFza3lhcmQudjEuQ2xhaW1Gb3JSdW5uZXJzUmVxdWVzdBokLnRhc2t5YXJkLnYxLkNsYWltRm9yUnVubmVyc1Jlc3BvbnNlElAKC1JlbmV3TGVhc2VzEh8udGFza3lhcmQudjEuUmVuZXdMZWFzZXNSZXF1ZXN0GiAudGFza3lhcmQudjEuUmVuZXdMZWFzZXNSZXNwb25zZRJNCgpSZXBvcnRSdW5zEh4udGFza3lhcmQudjEuUmVwb3J0UnVuc1JlcXVlc3QaHy50YXNreWFyZC52MS5SZXBvcnRSdW5zUmVzcG9uc2USUwoMQ29tcGxldGVSdW5zEiAudGFza3lhcmQudjEuQ29tcGxldGVSdW5zUmVxdWVzdBohLnRhc2t5YXJkLnYxLkNvbXBsZXRlUnVuc1Jlc3BvbnNlEk0KCkFwcGVuZExvZ3MSHi50YXNreWFyZC52MS5BcHBlbmRMb2dzUmVxdWVzdBofLnRhc2t5YXJkLnYxLkFwcGVuZExvZ3NSZXNwb25zZRJeCg9Xcml0ZUNoZWNrcG9pbnQSIy50YXNreWFyZC52MS5Xcml0ZUNoZWNrcG9pbnRSZXF1ZXN0GiQudGFza3lhcmQudjEuV3JpdGVDaGVja3BvaW50UmVzcG9uc2UoARJtChRSZWFkTGVhc2VkQ2hlY2twb2ludBIoLnRhc2t5YXJkLnYxLlJlYWRMZWFzZWRDaGVja3BvaW50UmVxdWVzdBopLnRhc2t5YXJkLnYxLlJlYWRMZWFzZWRDaGVja3BvaW50UmVzcG9uc2UwARJfChBDcmVhdGVDaGlsZFRhc2tzEiQudGFza3lhcmQudjEuQ3JlYXRlQ2hpbGRUYXNrc1JlcXVlc3QaJS50YXNreWFyZC52MS5DcmVhdGVDaGlsZFRhc2tzUmVzcG9uc2USYgoRUmVhZENoaWxkT3V0Y29tZXMSJS50YXNreWFyZC52MS5SZWFkQ2hpbGRPdXRjb21lc1JlcXVlc3QaJi50YXNreWFyZC52MS5SZWFkQ2hpbGRPdXRjb21lc1Jlc3BvbnNlEk8KCldhdGNoUXVldWUSHi50YXNreWFyZC52MS5XYXRjaFF1ZXVlUmVxdWVzdBofLnRhc2t5YXJkLnYxLldhdGNoUXVldWVSZXNwb25zZTABElEKCktlZXBDcmVkaXQSHi50YXNreWFyZC52MS5LZWVwQ3JlZGl0UmVxdWVzdBofLnRhc2t5YXJkLnYxLktlZXBDcmVkaXRSZXNwb25zZSgBMAESXwoQUmVhZEV4cGxhaW5GYWN0cxIkLnRhc2t5YXJkLnYxLlJlYWRFeHBsYWluRmFjdHNSZXF1ZXN0GiUudGFza3lhcmQudjEuUmVhZEV4cGxhaW5GYWN0c1Jlc3BvbnNlQjsKD2Rldi50YXNreWFyZC52MVABWiZ0YXNreWFyZC5kZXYvZ28vdGFza3lhcmQvdjE7dGFza3lhcmR2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_google_rpc_status, file_taskyard_v1_checkpoint, file_taskyard_v1_common, file_taskyard_v1_lease, file_taskyard_v1_runner, file_taskyard_v1_task, file_taskyard_v1_tenant]);
 
 /**
  * Request of ClaimForRunners.
@@ -535,6 +535,112 @@ export const ReportRunsResponseSchema: GenMessage<ReportRunsResponse> = /*@__PUR
   messageDesc(file_taskyard_v1_lease_service, 13);
 
 /**
+ * Request of CompleteRuns.
+ *
+ * @generated from message taskyard.v1.CompleteRunsRequest
+ */
+export type CompleteRunsRequest = Message<"taskyard.v1.CompleteRunsRequest"> & {
+  /**
+   * At most one element for each runner, and 1000 runs in all.
+   *
+   * @generated from field: repeated taskyard.v1.HolderRuns holders = 1;
+   */
+  holders: HolderRuns[];
+};
+
+/**
+ * Describes the message taskyard.v1.CompleteRunsRequest.
+ * Use `create(CompleteRunsRequestSchema)` to create a new message.
+ */
+export const CompleteRunsRequestSchema: GenMessage<CompleteRunsRequest> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_lease_service, 14);
+
+/**
+ * Short runs and the runner that they ran on.
+ *
+ * @generated from message taskyard.v1.HolderRuns
+ */
+export type HolderRuns = Message<"taskyard.v1.HolderRuns"> & {
+  /**
+   * Authenticated holder.
+   *
+   * @generated from field: string runner_id = 1;
+   */
+  runnerId: string;
+
+  /**
+   * The runs.
+   *
+   * @generated from field: taskyard.v1.ShortRuns runs = 2;
+   */
+  runs?: ShortRuns | undefined;
+};
+
+/**
+ * Describes the message taskyard.v1.HolderRuns.
+ * Use `create(HolderRunsSchema)` to create a new message.
+ */
+export const HolderRunsSchema: GenMessage<HolderRuns> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_lease_service, 15);
+
+/**
+ * Response of CompleteRuns.
+ *
+ * @generated from message taskyard.v1.CompleteRunsResponse
+ */
+export type CompleteRunsResponse = Message<"taskyard.v1.CompleteRunsResponse"> & {
+  /**
+   * Those that were not completed by this call, by their place in the request; all others have
+   * SUCCEEDED.
+   *
+   * @generated from field: repeated taskyard.v1.RunException exceptions = 1;
+   */
+  exceptions: RunException[];
+};
+
+/**
+ * Describes the message taskyard.v1.CompleteRunsResponse.
+ * Use `create(CompleteRunsResponseSchema)` to create a new message.
+ */
+export const CompleteRunsResponseSchema: GenMessage<CompleteRunsResponse> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_lease_service, 16);
+
+/**
+ * A run that was not completed by the call.
+ *
+ * @generated from message taskyard.v1.RunException
+ */
+export type RunException = Message<"taskyard.v1.RunException"> & {
+  /**
+   * Place of its holder in the request.
+   *
+   * @generated from field: int32 holder = 1;
+   */
+  holder: number;
+
+  /**
+   * Its place among the runs of that holder.
+   *
+   * @generated from field: int32 run = 2;
+   */
+  run: number;
+
+  /**
+   * As of a report of its start and success: it may be a duplicate, or have another phase.
+   *
+   * @generated from field: taskyard.v1.ReportResult result = 3;
+   */
+  result?: ReportResult | undefined;
+};
+
+/**
+ * Describes the message taskyard.v1.RunException.
+ * Use `create(RunExceptionSchema)` to create a new message.
+ */
+export const RunExceptionSchema: GenMessage<RunException> = /*@__PURE__*/
+  messageDesc(file_taskyard_v1_lease_service, 17);
+
+/**
  * Request of AppendLogs.
  *
  * @generated from message taskyard.v1.AppendLogsRequest
@@ -560,7 +666,7 @@ export type AppendLogsRequest = Message<"taskyard.v1.AppendLogsRequest"> & {
  * Use `create(AppendLogsRequestSchema)` to create a new message.
  */
 export const AppendLogsRequestSchema: GenMessage<AppendLogsRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 14);
+  messageDesc(file_taskyard_v1_lease_service, 18);
 
 /**
  * Response of AppendLogs.
@@ -581,7 +687,7 @@ export type AppendLogsResponse = Message<"taskyard.v1.AppendLogsResponse"> & {
  * Use `create(AppendLogsResponseSchema)` to create a new message.
  */
 export const AppendLogsResponseSchema: GenMessage<AppendLogsResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 15);
+  messageDesc(file_taskyard_v1_lease_service, 19);
 
 /**
  * Request of WriteCheckpoint.
@@ -609,7 +715,7 @@ export type WriteCheckpointRequest = Message<"taskyard.v1.WriteCheckpointRequest
  * Use `create(WriteCheckpointRequestSchema)` to create a new message.
  */
 export const WriteCheckpointRequestSchema: GenMessage<WriteCheckpointRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 16);
+  messageDesc(file_taskyard_v1_lease_service, 20);
 
 /**
  * Response of WriteCheckpoint.
@@ -630,7 +736,7 @@ export type WriteCheckpointResponse = Message<"taskyard.v1.WriteCheckpointRespon
  * Use `create(WriteCheckpointResponseSchema)` to create a new message.
  */
 export const WriteCheckpointResponseSchema: GenMessage<WriteCheckpointResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 17);
+  messageDesc(file_taskyard_v1_lease_service, 21);
 
 /**
  * Request of ReadLeasedCheckpoint.
@@ -658,7 +764,7 @@ export type ReadLeasedCheckpointRequest = Message<"taskyard.v1.ReadLeasedCheckpo
  * Use `create(ReadLeasedCheckpointRequestSchema)` to create a new message.
  */
 export const ReadLeasedCheckpointRequestSchema: GenMessage<ReadLeasedCheckpointRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 18);
+  messageDesc(file_taskyard_v1_lease_service, 22);
 
 /**
  * A piece of a checkpoint.
@@ -686,7 +792,7 @@ export type ReadLeasedCheckpointResponse = Message<"taskyard.v1.ReadLeasedCheckp
  * Use `create(ReadLeasedCheckpointResponseSchema)` to create a new message.
  */
 export const ReadLeasedCheckpointResponseSchema: GenMessage<ReadLeasedCheckpointResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 19);
+  messageDesc(file_taskyard_v1_lease_service, 23);
 
 /**
  * Request of CreateChildTasks.
@@ -721,7 +827,7 @@ export type CreateChildTasksRequest = Message<"taskyard.v1.CreateChildTasksReque
  * Use `create(CreateChildTasksRequestSchema)` to create a new message.
  */
 export const CreateChildTasksRequestSchema: GenMessage<CreateChildTasksRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 20);
+  messageDesc(file_taskyard_v1_lease_service, 24);
 
 /**
  * Response of CreateChildTasks.
@@ -742,7 +848,7 @@ export type CreateChildTasksResponse = Message<"taskyard.v1.CreateChildTasksResp
  * Use `create(CreateChildTasksResponseSchema)` to create a new message.
  */
 export const CreateChildTasksResponseSchema: GenMessage<CreateChildTasksResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 21);
+  messageDesc(file_taskyard_v1_lease_service, 25);
 
 /**
  * Request of ReadChildOutcomes.
@@ -777,7 +883,7 @@ export type ReadChildOutcomesRequest = Message<"taskyard.v1.ReadChildOutcomesReq
  * Use `create(ReadChildOutcomesRequestSchema)` to create a new message.
  */
 export const ReadChildOutcomesRequestSchema: GenMessage<ReadChildOutcomesRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 22);
+  messageDesc(file_taskyard_v1_lease_service, 26);
 
 /**
  * Response of ReadChildOutcomes.
@@ -798,7 +904,7 @@ export type ReadChildOutcomesResponse = Message<"taskyard.v1.ReadChildOutcomesRe
  * Use `create(ReadChildOutcomesResponseSchema)` to create a new message.
  */
 export const ReadChildOutcomesResponseSchema: GenMessage<ReadChildOutcomesResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 23);
+  messageDesc(file_taskyard_v1_lease_service, 27);
 
 /**
  * Request of WatchQueue.
@@ -819,7 +925,7 @@ export type WatchQueueRequest = Message<"taskyard.v1.WatchQueueRequest"> & {
  * Use `create(WatchQueueRequestSchema)` to create a new message.
  */
 export const WatchQueueRequestSchema: GenMessage<WatchQueueRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 24);
+  messageDesc(file_taskyard_v1_lease_service, 28);
 
 /**
  * A step of the queue watch; empty ones are keep-alives.
@@ -897,7 +1003,7 @@ export type WatchQueueResponse = Message<"taskyard.v1.WatchQueueResponse"> & {
  * Use `create(WatchQueueResponseSchema)` to create a new message.
  */
 export const WatchQueueResponseSchema: GenMessage<WatchQueueResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 25);
+  messageDesc(file_taskyard_v1_lease_service, 29);
 
 /**
  * A place in the order in which a replica of taskdb learned of work that waits.
@@ -925,7 +1031,7 @@ export type QueuePosition = Message<"taskyard.v1.QueuePosition"> & {
  * Use `create(QueuePositionSchema)` to create a new message.
  */
 export const QueuePositionSchema: GenMessage<QueuePosition> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 26);
+  messageDesc(file_taskyard_v1_lease_service, 30);
 
 /**
  * Credit that is given, changed or withdrawn.  Any message keeps the credit of the whole stream valid.
@@ -968,7 +1074,7 @@ export type KeepCreditRequest = Message<"taskyard.v1.KeepCreditRequest"> & {
  * Use `create(KeepCreditRequestSchema)` to create a new message.
  */
 export const KeepCreditRequestSchema: GenMessage<KeepCreditRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 27);
+  messageDesc(file_taskyard_v1_lease_service, 31);
 
 /**
  * The credit of one runner.
@@ -1045,7 +1151,7 @@ export type RunnerCredit = Message<"taskyard.v1.RunnerCredit"> & {
  * Use `create(RunnerCreditSchema)` to create a new message.
  */
 export const RunnerCreditSchema: GenMessage<RunnerCredit> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 28);
+  messageDesc(file_taskyard_v1_lease_service, 32);
 
 /**
  * Uses of credit, in order.
@@ -1073,7 +1179,7 @@ export type KeepCreditResponse = Message<"taskyard.v1.KeepCreditResponse"> & {
  * Use `create(KeepCreditResponseSchema)` to create a new message.
  */
 export const KeepCreditResponseSchema: GenMessage<KeepCreditResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 29);
+  messageDesc(file_taskyard_v1_lease_service, 33);
 
 /**
  * Tasks that were leased to a runner when they were created.
@@ -1115,7 +1221,7 @@ export type EagerAssignments = Message<"taskyard.v1.EagerAssignments"> & {
  * Use `create(EagerAssignmentsSchema)` to create a new message.
  */
 export const EagerAssignmentsSchema: GenMessage<EagerAssignments> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 30);
+  messageDesc(file_taskyard_v1_lease_service, 34);
 
 /**
  * A lane with claimable work.
@@ -1164,7 +1270,7 @@ export type Lane = Message<"taskyard.v1.Lane"> & {
  * Use `create(LaneSchema)` to create a new message.
  */
 export const LaneSchema: GenMessage<Lane> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 31);
+  messageDesc(file_taskyard_v1_lease_service, 35);
 
 /**
  * What matters for placement.
@@ -1234,7 +1340,7 @@ export type PlacementClass = Message<"taskyard.v1.PlacementClass"> & {
  * Use `create(PlacementClassSchema)` to create a new message.
  */
 export const PlacementClassSchema: GenMessage<PlacementClass> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 32);
+  messageDesc(file_taskyard_v1_lease_service, 36);
 
 /**
  * The input of fair scheduling for a tenant.
@@ -1311,7 +1417,7 @@ export type TenantShare = Message<"taskyard.v1.TenantShare"> & {
  * Use `create(TenantShareSchema)` to create a new message.
  */
 export const TenantShareSchema: GenMessage<TenantShare> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 33);
+  messageDesc(file_taskyard_v1_lease_service, 37);
 
 /**
  * Leases of one runner whose holder must act.
@@ -1339,7 +1445,7 @@ export type RunnerVerdicts = Message<"taskyard.v1.RunnerVerdicts"> & {
  * Use `create(RunnerVerdictsSchema)` to create a new message.
  */
 export const RunnerVerdictsSchema: GenMessage<RunnerVerdicts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 34);
+  messageDesc(file_taskyard_v1_lease_service, 38);
 
 /**
  * Request of ReadExplainFacts.
@@ -1383,7 +1489,7 @@ export type ReadExplainFactsRequest = Message<"taskyard.v1.ReadExplainFactsReque
  * Use `create(ReadExplainFactsRequestSchema)` to create a new message.
  */
 export const ReadExplainFactsRequestSchema: GenMessage<ReadExplainFactsRequest> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 35);
+  messageDesc(file_taskyard_v1_lease_service, 39);
 
 /**
  * taskdb's facts about the scheduling of a task.
@@ -1495,7 +1601,7 @@ export type ReadExplainFactsResponse = Message<"taskyard.v1.ReadExplainFactsResp
  * Use `create(ReadExplainFactsResponseSchema)` to create a new message.
  */
 export const ReadExplainFactsResponseSchema: GenMessage<ReadExplainFactsResponse> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 36);
+  messageDesc(file_taskyard_v1_lease_service, 40);
 
 /**
  * A named limit as ReadExplainFacts finds it, for the key and units of a task.
@@ -1586,7 +1692,7 @@ export type LimitFacts = Message<"taskyard.v1.LimitFacts"> & {
  * Use `create(LimitFactsSchema)` to create a new message.
  */
 export const LimitFactsSchema: GenMessage<LimitFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 37);
+  messageDesc(file_taskyard_v1_lease_service, 41);
 
 /**
  * A prerequisite as ReadExplainFacts finds it.
@@ -1628,7 +1734,7 @@ export type DependencyFacts = Message<"taskyard.v1.DependencyFacts"> & {
  * Use `create(DependencyFactsSchema)` to create a new message.
  */
 export const DependencyFactsSchema: GenMessage<DependencyFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 38);
+  messageDesc(file_taskyard_v1_lease_service, 42);
 
 /**
  * A task as ReadExplainFacts finds it.
@@ -1705,7 +1811,7 @@ export type TaskFacts = Message<"taskyard.v1.TaskFacts"> & {
  * Use `create(TaskFactsSchema)` to create a new message.
  */
 export const TaskFactsSchema: GenMessage<TaskFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 39);
+  messageDesc(file_taskyard_v1_lease_service, 43);
 
 /**
  * A slot as ReadExplainFacts finds it.
@@ -1747,7 +1853,7 @@ export type SlotFacts = Message<"taskyard.v1.SlotFacts"> & {
  * Use `create(SlotFactsSchema)` to create a new message.
  */
 export const SlotFactsSchema: GenMessage<SlotFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 40);
+  messageDesc(file_taskyard_v1_lease_service, 44);
 
 /**
  * A tenant as ReadExplainFacts finds it.
@@ -1817,7 +1923,7 @@ export type TenantFacts = Message<"taskyard.v1.TenantFacts"> & {
  * Use `create(TenantFactsSchema)` to create a new message.
  */
 export const TenantFactsSchema: GenMessage<TenantFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 41);
+  messageDesc(file_taskyard_v1_lease_service, 45);
 
 /**
  * A task type as ReadExplainFacts finds it.
@@ -1852,7 +1958,7 @@ export type TaskTypeFacts = Message<"taskyard.v1.TaskTypeFacts"> & {
  * Use `create(TaskTypeFactsSchema)` to create a new message.
  */
 export const TaskTypeFactsSchema: GenMessage<TaskTypeFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 42);
+  messageDesc(file_taskyard_v1_lease_service, 46);
 
 /**
  * A quarantine as ReadExplainFacts finds it.
@@ -1894,7 +2000,7 @@ export type QuarantineFacts = Message<"taskyard.v1.QuarantineFacts"> & {
  * Use `create(QuarantineFactsSchema)` to create a new message.
  */
 export const QuarantineFactsSchema: GenMessage<QuarantineFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 43);
+  messageDesc(file_taskyard_v1_lease_service, 47);
 
 /**
  * A runner as ReadExplainFacts finds it.
@@ -1929,7 +2035,7 @@ export type RunnerFacts = Message<"taskyard.v1.RunnerFacts"> & {
  * Use `create(RunnerFactsSchema)` to create a new message.
  */
 export const RunnerFactsSchema: GenMessage<RunnerFacts> = /*@__PURE__*/
-  messageDesc(file_taskyard_v1_lease_service, 44);
+  messageDesc(file_taskyard_v1_lease_service, 48);
 
 /**
  * Claims and reports of runs.  Internal.
@@ -1973,6 +2079,18 @@ export const LeaseService: GenService<{
     methodKind: "unary";
     input: typeof ReportRunsRequestSchema;
     output: typeof ReportRunsResponseSchema;
+  },
+  /**
+   * Completes up to 1000 short runs, each on its own, like ReportRuns with start and success of
+   * each.  Safe to repeat.
+   * Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per run: as ReportRuns.
+   *
+   * @generated from rpc taskyard.v1.LeaseService.CompleteRuns
+   */
+  completeRuns: {
+    methodKind: "unary";
+    input: typeof CompleteRunsRequestSchema;
+    output: typeof CompleteRunsResponseSchema;
   },
   /**
    * Stores log entries; entries that are stored already are dropped.  Safe to repeat.  Logs of
