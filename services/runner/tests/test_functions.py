@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from taskyard.v1.lease_pb2 import (
 )
 from taskyard.v1.log_pb2 import LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_SOURCE_STDERR, LOG_SOURCE_STDOUT
 from taskyard.v1.runner_pb2 import EXECUTION_KIND_FUNCTION
+from taskyard_runner.executors.function import report_of
 
 StartRunner = Callable[..., Awaitable[RunnerProcess]]
 
@@ -102,6 +104,13 @@ async def test_a_function_reports_metrics_beside_its_output(
     (entry,) = await peer.lines(task, 1)
     assert (entry.message, entry.step, entry.action) == ("solved", 2, "submit")
     assert dict(entry.details) == {"why": "done"}
+
+
+def test_metrics_that_a_result_cannot_have_are_left_out() -> None:
+    """The host runs code of users, which may answer in its place."""
+    metrics = {"good": 0.5, "nan": math.nan, "deep": [[1]], "text": "x", "a\0b": 1}
+    report = report_of({"text": "1", "type": "application/json", "metrics": metrics})
+    assert dict(report.succeeded.result.metrics) == {"good": 0.5}
 
 
 async def test_a_checkpoint_carries_the_progress_that_was_reported_before_it(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from services.taskdb.tests.yard import Runner, Yard, short_runs, started, succee
 from taskyard.errors import FieldInvalid
 from taskyard.v1 import common_pb2, lease_pb2, lease_service_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.rpc.short_runs import read_runs
+from tests.harness.deep_results import deep_result
 
 SUCCEEDED = task_pb2.TASK_PHASE_SUCCEEDED
 # What is stored of tasks, apart from ids and times.
@@ -164,9 +166,8 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"exit_codes": [0, 0, 0]}, "exit_codes", "2 elements"),
     ({"start_checkpoints": [0, -1]}, "start_checkpoints[1]", "at least 0, not -1"),
     ({"log_sequences": [-5, 0]}, "log_sequences[0]", "at least 0, not -5"),
-    ({"start_times": [0, 2**62]}, "start_times[1]", "years 1 to 9999"),
-    ({"end_times": [-(2**62), 0]}, "end_times[0]", "years 1 to 9999"),
     ({"results": [b"", b"\xff"]}, "results[1]", "an encoded TaskResult"),
+    ({"results": [deep_result(), b""]}, "results[0]", "an encoded TaskResult"),
 ]
 
 
@@ -180,6 +181,15 @@ async def test_bad_columns_are_refused_as_a_whole(columns: dict[str, Any], field
         read_runs(request)
     (violation,) = refused.value.violations
     assert violation.field == f"holders[1].runs.{field}" and problem in violation.description
+
+
+async def test_times_outside_the_years_of_a_report_are_the_nearest_within() -> None:
+    one = lease_pb2.Assignment(lease=lease_pb2.LeaseRef(task="tenants/a/tasks/b", generation=1))
+    holder = short_runs("r", one, one, start_times=[0, 2**62], end_times=[-(2**62), 5])
+    runs = read_runs(lease_service_pb2.CompleteRunsRequest(holders=[holder]))
+    assert runs.report(1).start_time == datetime.max.replace(tzinfo=UTC)
+    assert runs.report(0).time == datetime.min.replace(tzinfo=UTC)
+    assert (runs.start_times[0], runs.end_times[1]) == (0, 5)
 
 
 async def test_a_call_has_runners_and_at_most_a_thousand_runs() -> None:

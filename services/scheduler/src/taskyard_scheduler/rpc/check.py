@@ -11,9 +11,10 @@ import re
 from google.protobuf.message import DecodeError
 
 from taskyard.errors import BatchTooLarge, FieldInvalid, InvalidArgument
-from taskyard.v1 import lease_pb2, task_pb2
+from taskyard.v1 import lease_pb2
 from taskyard.v1.runner_link_service_pb2 import ReportBatch
 from taskyard_kit.validation import validate
+from taskyard_kit.wire import in_report
 from taskyard_scheduler.session import ParsedReport
 from taskyard_scheduler.short_runs import OPTIONAL_COLUMNS
 
@@ -53,12 +54,15 @@ def _check(report: lease_pb2.RunReport) -> ParsedReport:
 
 def check_short_runs(runs: lease_pb2.ShortRuns) -> None:
     """Raises InvalidArgument that names the invalid fields."""
-    validate(runs)
     count = len(runs.tasks)
+    # Before the rules of the elements, each of which names what it refuses.
+    if not 1 <= count <= MAX_REPORTS:
+        raise FieldInvalid.of("tasks", f"must have 1 to {MAX_REPORTS} elements, not {count}")
     for name in (*_COLUMNS, *OPTIONAL_COLUMNS):
         length = len(getattr(runs, name))
         if length != count and (length or name in _COLUMNS):
             raise FieldInvalid.of(name, f"has {length} elements, and tasks has {count}; they belong together")
+    validate(runs)
     if runs.first_seq > _MAX_SEQ - count:
         raise FieldInvalid.of("first_seq", f"must leave room for {count} runs, not {runs.first_seq}")
     for place, result in enumerate(runs.results):
@@ -68,7 +72,7 @@ def check_short_runs(runs: lease_pb2.ShortRuns) -> None:
 
 def _check_result(place: int, result: bytes) -> None:
     try:
-        parsed = task_pb2.TaskResult.FromString(result)
+        parsed = in_report(result)
     except DecodeError:
         raise FieldInvalid.of(f"results[{place}]", "must be an encoded TaskResult") from None
     validate(parsed)

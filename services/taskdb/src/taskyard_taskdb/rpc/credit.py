@@ -59,6 +59,14 @@ class CreditHandler:
             apply_credit(uses.line, request)
 
     async def _response(self, granted: list[Granted], settled: list[str]) -> Response:
+        try:
+            return await self._filled(granted, settled)
+        except BaseException:
+            if granted:
+                self._release(granted)
+            raise
+
+    async def _filled(self, granted: list[Granted], settled: list[str]) -> Response:
         response = Response(settled=settled)
         for (runner_id, epoch, heartbeat_id), tasks in _by_runner(granted).items():
             message = response.granted.add(

@@ -96,10 +96,13 @@ class ResultChecks:
 
     def _violations(self, report: Report, text: bytes) -> Violations | None:
         """The violations in the result of a run; None while they are being looked for."""
-        key = (_run(report), report.lease_id, hashlib.sha256(report.result or b"").digest())
+        result = task_pb2.TaskResult.FromString(report.result or b"")
+        # The same result may come encoded in another order: as a column first, and as a report then.
+        digest = hashlib.sha256(result.SerializeToString(deterministic=True)).digest()
+        key = (_run(report), report.lease_id, digest)
         pending = self._pending.get(key)
         if pending is None:
-            output = _output(task_pb2.TaskResult.FromString(report.result or b""))
+            output = _output(result)
             found = self._schemas.check_now(report.key[0], text, output, PATH)
             if found is not None:
                 return found

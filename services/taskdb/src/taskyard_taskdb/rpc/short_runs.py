@@ -6,14 +6,14 @@ No object is made for a run that is completed. Whatever the columns cannot compl
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, repeat
+from itertools import repeat
 from typing import Any
 
 from google.protobuf.message import DecodeError
 
 from taskyard.errors import FieldInvalid, InvalidArgument
-from taskyard.v1 import lease_service_pb2, task_pb2
-from taskyard_kit import wellformed
+from taskyard.v1 import lease_service_pb2
+from taskyard_kit.wire import in_report
 from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.rpc.reports import MAX_REPORTS, TASK_NAME, ReportBatch, fill_result
 from taskyard_taskdb.rpc.validate import validate
@@ -86,8 +86,9 @@ class ShortRunHandler:
         """Complete runs; the response names those that are not completed by this call."""
         rejected = await self._batch.complete(read_runs(request))
         response = lease_service_pb2.CompleteRunsResponse()
+        places = _places(request) if rejected else []
         for place, outcome in rejected:
-            holder, run = _locate(request, place)
+            holder, run = places[place]
             exception = response.exceptions.add(holder=holder, run=run)
             fill_result(exception.result, outcome)
         return response
@@ -121,8 +122,8 @@ def read_runs(request: Request) -> ShortRuns:
         generations=columns["generations"],
         lease_ids=columns["lease_ids"],
         runner_ids=runner_ids,
-        start_times=columns["start_times"],
-        end_times=columns["end_times"],
+        start_times=_clamped(columns["start_times"]),
+        end_times=_clamped(columns["end_times"]),
         results=columns["results"],
         exit_codes=columns["exit_codes"],
         checkpoints=columns["start_checkpoints"],
@@ -160,6 +161,13 @@ def _split(request: Request, tasks: Sequence[str]) -> tuple[list[str], list[str]
     return tenant_ids, task_ids
 
 
+def _clamped(times: list[int]) -> list[int]:
+    """The nearest times that can be stored, as of a report."""
+    if min(times) >= _FIRST_TIME and max(times) <= _LAST_TIME:
+        return times
+    return [min(max(time, _FIRST_TIME), _LAST_TIME) for time in times]
+
+
 def _check_values(request: Request, columns: dict[str, list[Any]]) -> None:
     """Raises FieldInvalid for a value that no run can have."""
     for name, least in (("generations", 1), ("start_checkpoints", 0), ("log_sequences", 0)):
@@ -169,12 +177,6 @@ def _check_values(request: Request, columns: dict[str, list[Any]]) -> None:
         if min(filter(None, column), default=least) < least or (least and not all(column)):
             place = next(n for n, value in enumerate(column) if value is not None and value < least)
             raise _invalid(request, name, place, f"must be at least {least}, not {column[place]}")
-    for name in ("start_times", "end_times"):
-        column = columns[name]
-        if min(column) < _FIRST_TIME or max(column) > _LAST_TIME:
-            place = next(n for n, value in enumerate(column) if not _FIRST_TIME <= value <= _LAST_TIME)
-            problem = f"must be microseconds since 1970 in the years 1 to 9999, not {column[place]}"
-            raise _invalid(request, name, place, problem)
     for result in filter(None, set(columns["results"])):
         problem = _find_problem(result)
         if problem:
@@ -184,9 +186,7 @@ def _check_values(request: Request, columns: dict[str, list[Any]]) -> None:
 def _find_problem(result: bytes) -> str:
     """Why this is no result that a report could have; empty if it is one."""
     try:
-        message = task_pb2.TaskResult.FromString(result)
-        wellformed.check(message, result)
-        validate(message)
+        validate(in_report(result))
     except (DecodeError, RecursionError):
         return "must be an encoded TaskResult"
     except InvalidArgument as error:
@@ -194,14 +194,11 @@ def _find_problem(result: bytes) -> str:
     return ""
 
 
-def _locate(request: Request, place: int) -> tuple[int, int]:
-    """The holder of a run and its place there."""
-    ends = accumulate(len(holder.runs.tasks) for holder in request.holders)
-    holder = next(n for n, end in enumerate(ends) if place < end)
-    before = sum(len(holder.runs.tasks) for holder in request.holders[:holder])
-    return holder, place - before
+def _places(request: Request) -> list[tuple[int, int]]:
+    """The holder of each run and its place there."""
+    return [(n, run) for n, holder in enumerate(request.holders) for run in range(len(holder.runs.tasks))]
 
 
 def _invalid(request: Request, name: str, place: int, problem: str) -> FieldInvalid:
-    holder, run = _locate(request, place)
+    holder, run = _places(request)[place]
     return FieldInvalid.of(f"holders[{holder}].runs.{name}[{run}]", problem)
