@@ -63,7 +63,9 @@ type LeaseServiceClient interface {
 	ReportRuns(ctx context.Context, in *ReportRunsRequest, opts ...grpc.CallOption) (*ReportRunsResponse, error)
 	// Completes up to 1000 short runs, each on its own, like ReportRuns with start and success of
 	// each.  Safe to repeat.
-	// Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per run: as ReportRuns.
+	// Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per run: ABORTED (STALE_GENERATION);
+	// FAILED_PRECONDITION (LEASE_NOT_HELD, TASK_TERMINAL); NOT_FOUND; UNAVAILABLE
+	// (RESULT_CHECK_PENDING: nothing is applied; send the run again).
 	CompleteRuns(ctx context.Context, in *CompleteRunsRequest, opts ...grpc.CallOption) (*CompleteRunsResponse, error)
 	// Stores log entries; entries that are stored already are dropped.  Safe to repeat.  Logs of
 	// a finished run are accepted for 10 min.
@@ -280,7 +282,9 @@ type LeaseServiceServer interface {
 	ReportRuns(context.Context, *ReportRunsRequest) (*ReportRunsResponse, error)
 	// Completes up to 1000 short runs, each on its own, like ReportRuns with start and success of
 	// each.  Safe to repeat.
-	// Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per run: as ReportRuns.
+	// Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per run: ABORTED (STALE_GENERATION);
+	// FAILED_PRECONDITION (LEASE_NOT_HELD, TASK_TERMINAL); NOT_FOUND; UNAVAILABLE
+	// (RESULT_CHECK_PENDING: nothing is applied; send the run again).
 	CompleteRuns(context.Context, *CompleteRunsRequest) (*CompleteRunsResponse, error)
 	// Stores log entries; entries that are stored already are dropped.  Safe to repeat.  Logs of
 	// a finished run are accepted for 10 min.

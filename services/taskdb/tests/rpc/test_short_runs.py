@@ -8,9 +8,21 @@ from typing import Any
 
 import pytest
 
-from services.taskdb.tests.conftest import RunningTaskDb
+from services.taskdb.tests.conftest import Caller, RunningTaskDb
 from services.taskdb.tests.rpc.test_races_leases import barrier
-from services.taskdb.tests.yard import Runner, Yard, short_runs, started, succeeded, with_start
+from services.taskdb.tests.rpc.test_reports import reason
+from services.taskdb.tests.rpc.test_schema_processes import DOCUMENT, TEXT, heavy
+from services.taskdb.tests.rpc.type_calls import register
+from services.taskdb.tests.yard import (
+    Runner,
+    Yard,
+    failed,
+    released,
+    short_runs,
+    started,
+    succeeded,
+    with_start,
+)
 from taskyard.errors import FieldInvalid
 from taskyard.v1 import common_pb2, lease_pb2, lease_service_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.rpc.short_runs import read_runs
@@ -60,8 +72,7 @@ async def mixed(yard: Yard, runner: Runner) -> list[lease_pb2.Assignment]:
     (again,) = await yard.create(1)
     claimed = list((await yard.claim(runner)).assignments)
     (first,) = [one for one in claimed if one.lease.task == again]
-    released = lease_pb2.RunReleased(reason=lease_pb2.RELEASE_REASON_NO_CAPACITY)
-    await yard.report(runner, lease_pb2.RunReport(lease=first.lease, released=released))
+    await yard.report(runner, released(first))
     await yard.create(1, after=[task_pb2.Dependency(task=before)])
     claimed.remove(first)
     claimed += (await yard.claim(runner)).assignments
@@ -106,6 +117,44 @@ async def test_what_is_not_completed_is_named_by_its_place(yard: Yard) -> None:
     # A repeat is acknowledged, and a run that occurs twice is completed once.
     repeated = await yard.complete(short_runs(runner, plain, other, other, stale))
     assert [name_of(one) for one in repeated] == [(0, 0, "duplicate"), (0, 2, "duplicate")]
+
+
+@pytest.mark.covers("CompleteRuns", "LEASE_NOT_HELD")
+@pytest.mark.covers("CompleteRuns", "NOT_FOUND")
+@pytest.mark.covers("CompleteRuns", "STALE_GENERATION")
+@pytest.mark.covers("CompleteRuns", "TASK_TERMINAL")
+async def test_each_run_is_refused_for_its_own_reason(yard: Yard) -> None:
+    await yard.create(4)
+    runner, _ = await yard.hello()
+    foreign, stale, ended, other = (await yard.claim(runner)).assignments
+    await yard.report(runner, released(stale))
+    assert (await yard.claim(runner)).assignments
+    await yard.report(runner, started(ended), failed(ended, permanent=True))
+    unknown = short_runs(runner, other, tasks=["tenants/default/tasks/none"])
+    found = await yard.complete(short_runs("runner-2", foreign), short_runs(runner, stale, ended), unknown)
+    reasons = [(one.holder, one.run, reason(one.result)) for one in found]
+    assert reasons == [
+        (0, 0, "LEASE_NOT_HELD"),
+        (1, 0, "STALE_GENERATION"),
+        (1, 1, "TASK_TERMINAL"),
+        (2, 0, "NOT_FOUND"),
+    ]
+
+
+@pytest.mark.covers("CompleteRuns", "RESULT_CHECK_PENDING")
+async def test_an_expensive_result_is_checked_outside_of_the_flush(yard: Yard, tenant: Caller) -> None:
+    await register(tenant, result_schema=TEXT)
+    (name,) = await yard.create(1, task_type="plan")
+    runner, _ = await yard.hello()
+    (claimed,) = (await yard.claim(runner)).assignments
+    result = task_pb2.TaskResult(output=heavy(DOCUMENT)).SerializeToString()
+    holder = short_runs(runner, claimed, results=[result])
+    (pending,) = await yard.complete(holder)
+    assert reason(pending.result) == "RESULT_CHECK_PENDING"
+    async with asyncio.timeout(60):
+        while await yard.complete(holder):
+            pass
+    assert (await yard.task(name)).status.phase == SUCCEEDED
 
 
 async def test_a_start_that_was_reported_before_does_not_matter(yard: Yard) -> None:
@@ -171,6 +220,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
+@pytest.mark.covers("CompleteRuns", "FIELD_INVALID")
 @pytest.mark.parametrize(("columns", "field", "problem"), BAD, ids=lambda value: str(value)[:30])
 async def test_bad_columns_are_refused_as_a_whole(columns: dict[str, Any], field: str, problem: str) -> None:
     good = [lease_pb2.Assignment(lease=lease_pb2.LeaseRef(task="tenants/a/tasks/b", generation=1))] * 2

@@ -132,7 +132,9 @@ class LeaseServiceServicer:
     def CompleteRuns(self, request, context):
         """Completes up to 1000 short runs, each on its own, like ReportRuns with start and success of
         each.  Safe to repeat.
-        Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per run: as ReportRuns.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per run: ABORTED (STALE_GENERATION);
+        FAILED_PRECONDITION (LEASE_NOT_HELD, TASK_TERMINAL); NOT_FOUND; UNAVAILABLE
+        (RESULT_CHECK_PENDING: nothing is applied; send the run again).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

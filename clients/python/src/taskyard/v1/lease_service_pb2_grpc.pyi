@@ -60,7 +60,9 @@ class LeaseServiceStub:
     CompleteRuns: _grpc.UnaryUnaryMultiCallable[_lease_service_pb2.CompleteRunsRequest, _lease_service_pb2.CompleteRunsResponse]
     """Completes up to 1000 short runs, each on its own, like ReportRuns with start and success of
     each.  Safe to repeat.
-    Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per run: as ReportRuns.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per run: ABORTED (STALE_GENERATION);
+    FAILED_PRECONDITION (LEASE_NOT_HELD, TASK_TERMINAL); NOT_FOUND; UNAVAILABLE
+    (RESULT_CHECK_PENDING: nothing is applied; send the run again).
     """
     AppendLogs: _grpc.UnaryUnaryMultiCallable[_lease_service_pb2.AppendLogsRequest, _lease_service_pb2.AppendLogsResponse]
     """Stores log entries; entries that are stored already are dropped.  Safe to repeat.  Logs of
@@ -135,7 +137,9 @@ class LeaseServiceAsyncStub(LeaseServiceStub):
     CompleteRuns: _aio.UnaryUnaryMultiCallable[_lease_service_pb2.CompleteRunsRequest, _lease_service_pb2.CompleteRunsResponse]  # type: ignore[assignment]
     """Completes up to 1000 short runs, each on its own, like ReportRuns with start and success of
     each.  Safe to repeat.
-    Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per run: as ReportRuns.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per run: ABORTED (STALE_GENERATION);
+    FAILED_PRECONDITION (LEASE_NOT_HELD, TASK_TERMINAL); NOT_FOUND; UNAVAILABLE
+    (RESULT_CHECK_PENDING: nothing is applied; send the run again).
     """
     AppendLogs: _aio.UnaryUnaryMultiCallable[_lease_service_pb2.AppendLogsRequest, _lease_service_pb2.AppendLogsResponse]  # type: ignore[assignment]
     """Stores log entries; entries that are stored already are dropped.  Safe to repeat.  Logs of
@@ -227,7 +231,9 @@ class LeaseServiceServicer:
     ) -> _typing.Union[_lease_service_pb2.CompleteRunsResponse, _abc.Awaitable[_lease_service_pb2.CompleteRunsResponse]]:
         """Completes up to 1000 short runs, each on its own, like ReportRuns with start and success of
         each.  Safe to repeat.
-        Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per run: as ReportRuns.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per run: ABORTED (STALE_GENERATION);
+        FAILED_PRECONDITION (LEASE_NOT_HELD, TASK_TERMINAL); NOT_FOUND; UNAVAILABLE
+        (RESULT_CHECK_PENDING: nothing is applied; send the run again).
         """
 
     def AppendLogs(

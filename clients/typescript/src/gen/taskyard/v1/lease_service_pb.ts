@@ -2083,7 +2083,9 @@ export const LeaseService: GenService<{
   /**
    * Completes up to 1000 short runs, each on its own, like ReportRuns with start and success of
    * each.  Safe to repeat.
-   * Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per run: as ReportRuns.
+   * Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per run: ABORTED (STALE_GENERATION);
+   * FAILED_PRECONDITION (LEASE_NOT_HELD, TASK_TERMINAL); NOT_FOUND; UNAVAILABLE
+   * (RESULT_CHECK_PENDING: nothing is applied; send the run again).
    *
    * @generated from rpc taskyard.v1.LeaseService.CompleteRuns
    */
