@@ -1,4 +1,4 @@
-"""One Taskyard for all pages and examples."""
+"""A Taskyard for each file of pages and examples."""
 
 from collections.abc import Iterator
 
@@ -7,8 +7,8 @@ import pytest
 from tests.acceptance.suite import Suite, running_suite
 
 
-# It ends with the folder: the services of an idle suite go on taking CPU.
-@pytest.fixture(scope="package")
+# One for each file: pages show all runners and tasks that there are, examples leave some behind.
+@pytest.fixture(scope="module")
 def suite() -> Iterator[Suite]:
     """A real Taskyard on free ports, with its data in a temporary directory."""
     with running_suite() as suite:
