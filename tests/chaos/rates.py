@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,8 +28,8 @@ from tests.harness.replication import server_folder
 from tests.harness.taskdb_process import taskdb_process
 
 SHARE = 0.99
-# Windows' worth of tasks beyond the minute, so that some always wait.
-SPARE = 5
+# Windows' worth of tasks beyond the minute: some start while the others are created, and some always wait.
+SPARE = 40
 CREATES = 40
 # When a task was admitted, which is when it entered the queue.
 ADMITTED = """
@@ -49,7 +49,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Judged:
-    """The most starts in any window, those of the measured time, and their share of what is allowed."""
+    """The most starts in any window, those of the measured time, and the share of the allowed rate."""
 
     bound: Bound
     most: int
@@ -65,7 +65,7 @@ class Judged:
         bound, seconds = self.bound, self.bound.per.total_seconds()
         return (
             f"{bound.prefix:8} {bound.count:4} in {seconds:g} s: at most {self.most} in any window, "
-            f"{self.starts} starts, {100 * self.share:.2f} % of the allowed ones"
+            f"{self.starts} starts, {100 * self.share:.2f} % of the allowed rate"
         )
 
 
@@ -76,11 +76,15 @@ def most_in_a_window(times: Sequence[datetime], per: timedelta) -> int:
 
 
 def judge(bound: Bound, times: Sequence[datetime], begin: datetime, seconds: float) -> Judged:
-    """All windows are judged, and the share from `begin` on."""
-    end = begin + timedelta(seconds=seconds)
-    starts = bisect_right(times, end) - bisect_right(times, begin)
-    allowed = bound.count * seconds / bound.per.total_seconds()
-    return Judged(bound, most_in_a_window(times, bound.per), starts, starts / allowed)
+    """All windows are judged, and the share from `begin` on.
+
+    Starts come in bursts of up to `count`, so the share is that of so many whole counts as began in the time.
+    """
+    first = bisect_left(times, begin)
+    starts = bisect_right(times, begin + timedelta(seconds=seconds)) - first
+    counts = (starts - 1) // bound.count
+    took = times[first + counts * bound.count] - times[first]
+    return Judged(bound, most_in_a_window(times, bound.per), starts, counts * bound.per / took)
 
 
 async def create(callers: Sequence[Caller], bounds: Sequence[Bound], seconds: float) -> None:
